@@ -68,7 +68,7 @@ def affine_grid(theta: npt.ArrayLike, size: Sequence[int], align_corners: bool |
     dtype = SCHEMA.input_dtype(theta.dtype, "theta")
     check_theta(theta.shape, sizes)
     wide = theta.astype(dtype, copy=False).astype(compute_dtype(dtype), copy=False)
-    with np.errstate(invalid="ignore", over="ignore"):
+    with np.errstate(all="ignore"):
         grid = base_points(sizes, bool(align_corners), wide.dtype) @ np.swapaxes(wide, 1, 2)
         return grid.reshape(sizes[0], *sizes[2:], len(sizes) - 2).astype(dtype, copy=False)
 
@@ -117,7 +117,7 @@ def affine_grid_backward(
         )
     points = base_points(sizes, bool(align_corners), compute_dtype(dtype))
     wide = grad_grid.astype(dtype, copy=False).astype(points.dtype, copy=False)
-    with np.errstate(invalid="ignore", over="ignore"):
+    with np.errstate(all="ignore"):
         grad_theta = np.swapaxes(wide.reshape(sizes[0], len(points), d), 1, 2) @ points
         return grad_theta.astype(dtype, copy=False)
 

@@ -2,7 +2,8 @@
 
 A normalised coordinate runs from -1 to 1 over an axis, a pixel coordinate from 0 to ``size - 1`` over the
 centres of its pixels. With ``align_corners`` -1 and 1 are the centres of the outermost pixels, otherwise
-their outer edges. All functions are elementwise.
+their outer edges. All functions are elementwise, and raise NumPy's floating-point warnings where a
+coordinate is not finite or a span is 0.
 
 Mirrored by `lucid_onnx.operators.coordinates`.
 """
@@ -55,7 +56,7 @@ def unnormalize_slope(size: int, align_corners: bool) -> float:
 
 def is_finite(pixel: Array) -> Array:
     """Whether a pixel coordinate is neither NaN nor infinite."""
-    return np.equal(pixel - pixel, 0)
+    return np.abs(pixel) <= np.finfo(pixel.dtype).max
 
 
 def clip(pixel: Array, size: int, nan_is_last: bool) -> Array:
@@ -96,14 +97,12 @@ def _mirror(pixel: Array, size: int, align_corners: bool) -> tuple[Array, Array]
     """`pixel` folded back between the two mirrors, and the sign of that reflection.
 
     Between which mirrors a pixel lies is known from the parity of the spans that fit into its distance
-    from the first mirror.
+    from the first mirror. A span of 0 gives NaN, which clipping takes to the only pixel.
     """
     low, span = (0.0, size - 1) if align_corners else (-0.5, size)
-    if span == 0:
-        return np.zeros_like(pixel), np.zeros_like(pixel)
     distance = np.abs(pixel - low)
     flips = np.floor(distance / span)
-    odd = np.fmod(flips, 2) == 1
+    odd = flips - 2 * np.floor(flips / 2) == 1
     remainder = np.fmod(distance, span)
     mirrored = np.where(odd, span - remainder, remainder) + low
     return mirrored, np.where(odd != (pixel < low), -1, 1).astype(pixel.dtype)

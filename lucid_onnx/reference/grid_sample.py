@@ -98,12 +98,11 @@ def grid_sample_nd(
     >>> grid_sample_nd(volume, np.zeros((1, 1, 1, 1, 3)), mode="bicubic").item()
     13.0
     """
-    plan = _Plan(x, grid, mode, padding_mode, align_corners, "grid_sample")
-    with np.errstate(invalid="ignore", over="ignore"):
-        image = plan.table()
-        index, _ = plan.read()
-        weight = interpolation.corners([tap.weight for tap in plan.taps])
-        y = np.zeros((image.shape[0], *plan.points), plan.dtype)
+    with np.errstate(all="ignore"):
+        plan = _Plan(x, grid, mode, padding_mode, align_corners, "grid_sample")
+        image, (index, _) = plan.table(), plan.read()
+        weight = interpolation.corners([tap.weight for tap in plan.taps], mode)
+        y = np.zeros((image.shape[0], index.shape[1]), plan.dtype)
         for k in range(len(index)):
             y += image.take(index[k], axis=1) * weight[k]
         return _to_images(y, plan.grid.shape[:-1]).astype(plan.x_dtype, copy=False)
@@ -172,14 +171,13 @@ def grid_sample_nd_backward(
     (1.0, (1, 1, 1, 1, 3))
     """
     grad_out = np.asarray(grad_out)
-    plan = _Plan(x, grid, mode, padding_mode, align_corners, "grid_sample_backward")
-    check_grad_out(plan.x.shape, plan.grid.shape, grad_out.shape)
     SCHEMA.input_dtype(grad_out.dtype, "grad_out")
-    with np.errstate(invalid="ignore", over="ignore"):
-        image = plan.table()
-        grad_y = _to_channels(grad_out.astype(plan.dtype, copy=False)).reshape(-1, *plan.points)
-        index, inside = plan.read()
-        weight = interpolation.corners([tap.weight for tap in plan.taps])
+    with np.errstate(all="ignore"):
+        plan = _Plan(x, grid, mode, padding_mode, align_corners, "grid_sample_backward")
+        check_grad_out(plan.x.shape, plan.grid.shape, grad_out.shape)
+        grad_y = _to_channels(grad_out.astype(plan.dtype, copy=False))
+        image, (index, inside) = plan.table(), plan.read()
+        weight = interpolation.corners([tap.weight for tap in plan.taps], mode)
         grad_image = np.zeros(image.shape, plan.dtype)
         dots = np.zeros(index.shape, plan.dtype)
         for k in range(len(index)):
@@ -194,8 +192,7 @@ def grid_sample_nd_backward(
 class _Plan:
     """Checked arguments of one call, and what the forward and the backward have in common.
 
-    The pixels of all images of the batch lie on one axis, behind the channels; the points keep two axes,
-    batch and position: (N, Q).
+    The pixels of all images of the batch lie on one axis, and the P points of all grids on another.
     """
 
     def __init__(
@@ -215,38 +212,32 @@ class _Plan:
         self.x = x.astype(self.x_dtype, copy=False).astype(self.dtype, copy=False)
         self.grid = grid.astype(self.grid_dtype, copy=False).astype(self.dtype, copy=False)
         self.sizes = x.shape[2:]
-        self.points = (grid.shape[0], math.prod(grid.shape[1:-1]))
         self._align_corners = bool(align_corners)
         self._how = (mode, padding_mode, self._align_corners, x.ndim)
-        with np.errstate(invalid="ignore", over="ignore"):
-            self.pixels = [
-                unnormalize(self.grid[..., -1 - axis].reshape(1, *self.points), size, self._align_corners)
-                for axis, size in enumerate(self.sizes)
-            ]
-            self.taps = [
-                interpolation.taps(pixel, size, *self._how)
-                for pixel, size in zip(self.pixels, self.sizes, strict=True)
-            ]
+        planes = self.grid.reshape(-1, len(self.sizes)).T[::-1, None]
+        self.pixels = [unnormalize(g, n, self._align_corners) for g, n in zip(planes, self.sizes, strict=True)]
+        self.taps = [interpolation.taps(p, n, *self._how) for p, n in zip(self.pixels, self.sizes, strict=True)]
 
     def table(self) -> Array:
-        """Pixels of the batch, (C, N*P + 1); the last one is zero and stands for all that is not read."""
+        """Pixels of the batch, (C, N*H*W + 1); the last one is zero and stands for all that is not read."""
         pixels = _to_channels(self.x)
         return np.concatenate([pixels, np.zeros((pixels.shape[0], 1), self.dtype)], axis=1)
 
     def read(self) -> tuple[Array, Array]:
-        """Columns (K, N, Q) of `table` that each point reads, and whether they are in the image."""
+        """Columns (K, P) of `table` that the points read, and whether these are pixels of the image."""
         count = math.prod(self.sizes)
-        offset = count * np.arange(self.points[0], dtype=np.int64)[:, None]
-        index, inside = interpolation.flat_index(self.taps, self.sizes, offset)
-        return np.where(inside, index, count * self.points[0]), inside
+        first = count * np.arange(len(self.grid), dtype=np.int64)
+        offset = np.repeat(first, math.prod(self.grid.shape[1:-1]))
+        index, inside = interpolation.flat_index(self.taps, self.sizes, offset, self._how[0])
+        return np.where(inside, index, count * len(self.grid)), inside
 
     def grad_grid(self, dots: Array) -> Array:
-        """Gradient with respect to the grid, from grad_out times each pixel that was read, (K, N, Q)."""
+        """Gradient with respect to the grid, from grad_out times each pixel that was read, (K, P)."""
         planes = []
         for axis, size in enumerate(self.sizes):
             factors = [tap.weight for tap in self.taps]
             factors[axis] = interpolation.slopes(self.pixels[axis], size, *self._how)
-            along = (interpolation.corners(factors) * dots).sum(axis=0)
+            along = (interpolation.corners(factors, self._how[0]) * dots).sum(axis=0)
             planes.append(along * unnormalize_slope(size, self._align_corners))
         return np.stack(planes[::-1], axis=-1).reshape(self.grid.shape)
 
@@ -315,7 +306,6 @@ def _to_images(channels: Array, batch_and_spatial: tuple[int, ...]) -> Array:
 
 
 def _scatter_add(table: Array, index: Array, updates: Array) -> None:
-    """Add `updates` (C, …) to the columns `index` (…) of `table` (C, M), in the order of the points."""
-    rows = np.arange(table.shape[0], dtype=np.int64) * table.shape[1]
-    flat = rows.reshape(-1, *[1] * index.ndim) + index
-    np.add.at(table.reshape(-1), flat.reshape(-1), updates.reshape(-1))
+    """Add `updates` (C, P) to the columns `index` (P,) of `table` (C, M), in the order of the points."""
+    rows = np.arange(table.shape[0], dtype=np.int64)[:, None] * table.shape[1]
+    np.add.at(table.reshape(-1), (rows + index).reshape(-1), updates.reshape(-1))

@@ -1,7 +1,7 @@
 """Taps, weights and their derivatives along one axis: nearest, linear and cubic; and their product over axes.
 
-Every array here has a leading axis of taps, ``T`` for one axis of the image (1, 2 or 4 by mode), ``K`` for
-all of them together (``T`` to the power of the rank), and behind it the axes of the points.
+Every array here is (T, P) or (K, P): P points, and T taps along one axis of the image (1, 2 or 4 by mode) or
+K taps in all of it (T to the power of its number of axes).
 
 Mirrored by `lucid_onnx.operators.interpolation`.
 
@@ -12,29 +12,27 @@ ONNX GridSample, opset 22; ``torch.nn.functional.grid_sample``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
 from lucid_onnx.reference import coordinates
 from lucid_onnx.reference.coordinates import Array
-
-KEYS_A = -0.75
-"""Keys' free parameter, as PyTorch and ONNX have it."""
+from lucid_onnx.reference.schema import KEYS_A, TAPS
 
 
 class Taps(NamedTuple):
-    """Pixels that a point reads along one axis.
+    """Pixels that the points read along one axis.
 
     Parameters
     ----------
     index : Array
-        (T, …) whole pixel coordinates as floats; any number where not `inside`.
+        (T, P) whole pixel coordinates, as floats.
     inside : Array
-        (T, …) bool, whether the tap is read. A tap that is not read counts as zero, whatever its weight.
+        (T, P) bool, whether the tap is read. One that is not counts as zero, whatever its weight.
     weight : Array
-        (T, …) weights.
+        (T, P) weights.
     """
 
     index: Array
@@ -43,7 +41,7 @@ class Taps(NamedTuple):
 
 
 def taps(pixel: Array, size: int, mode: str, padding_mode: str, align_corners: bool, rank: int) -> Taps:
-    """Taps of the points at pixel coordinate `pixel`, shape (1, …), along an axis of `size` pixels.
+    """Taps of points at the pixel coordinates `pixel`, (1, P), along an axis of `size` pixels.
 
     Nearest and linear pad the coordinate and then choose taps. Cubic takes its weights from the
     coordinate as it is and pads every tap.
@@ -51,7 +49,8 @@ def taps(pixel: Array, size: int, mode: str, padding_mode: str, align_corners: b
     nan_is_last = rank == 5
     if mode == "bicubic":
         lower = np.floor(pixel)
-        index = coordinates.pad(lower + _offsets(4, -1, pixel), size, padding_mode, align_corners, nan_is_last)
+        index = np.concatenate([lower - 1, lower, lower + 1, lower + 2])
+        index = coordinates.pad(index, size, padding_mode, align_corners, nan_is_last)
         # A point whose weights are NaN reads no pixel, so that its gradient spoils none.
         inside = _in_image(index, size) & coordinates.is_finite(pixel)
         return Taps(index, inside, _cubic_weights(pixel - lower))
@@ -60,72 +59,79 @@ def taps(pixel: Array, size: int, mode: str, padding_mode: str, align_corners: b
         index = np.rint(padded)
         return Taps(index, _in_image(index, size), np.ones_like(padded))
     lower = np.floor(padded)
-    index = lower + _offsets(2, 0, pixel)
+    index = np.concatenate([lower, lower + 1])
     weight = _linear_weights(padded - lower)
-    if rank == 5:
-        weight = np.where(coordinates.is_finite(padded), weight, 0)
+    if rank == 5 and padding_mode == "zeros":
+        weight = np.where(coordinates.is_finite(pixel), weight, 0)
     return Taps(index, _in_image(index, size), weight)
 
 
 def slopes(pixel: Array, size: int, mode: str, padding_mode: str, align_corners: bool, rank: int) -> Array:
-    """Derivatives of the weights of `taps` with respect to `pixel`, (T, …)."""
-    if mode == "nearest":
-        return np.zeros_like(pixel)
+    """Derivatives (T, P) of the weights of `taps` with respect to `pixel`."""
     if mode == "bicubic":
         return _cubic_slopes(pixel - np.floor(pixel))
+    if mode == "nearest":
+        return np.zeros_like(pixel)
     slope = coordinates.pad_slope(pixel, size, padding_mode, align_corners)
     if padding_mode == "zeros":
-        # The value is NaN there for a 4-D image and constant for a 5-D one, and so is its derivative.
+        # Where the coordinate is not finite a 4-D image gives NaN and a 5-D one 0: so do their derivatives.
         slope = np.where(coordinates.is_finite(pixel), slope, 0 if rank == 5 else np.nan)
     return np.concatenate([-slope, slope])
 
 
-def corners(per_axis: Sequence[Array]) -> Array:
-    """Products of the taps of every axis: arrays (T, …) in, (K, …) out, the last axis varying fastest.
+def corners(per_axis: Sequence[Array], mode: str) -> Array:
+    """Product of one tap of every axis, for all combinations: arrays (T, P) in, (K, P) out.
+
+    The taps of the last axis vary fastest.
 
     Examples
     --------
-    >>> corners([np.array([[1.0], [2.0]]), np.array([[10.0], [20.0]])]).ravel().tolist()
+    >>> corners([np.array([[1.0], [2.0]]), np.array([[10.0], [20.0]])], "bilinear").ravel().tolist()
     [10.0, 20.0, 20.0, 40.0]
     """
-    return reduce(_outer, per_axis)
+    result, *others = _combinations(per_axis, mode)
+    for other in others:
+        result = result * other
+    return result
 
 
-def flat_index(per_axis: Sequence[Taps], sizes: Sequence[int], offset: Array) -> tuple[Array, Array]:
-    """Where the corners lie in an image whose pixels are laid out in one row, and whether they are read.
+def flat_index(per_axis: Sequence[Taps], sizes: Sequence[int], offset: Array, mode: str) -> tuple[Array, Array]:
+    """Positions that the points read when the pixels of all images lie in one row.
 
     Parameters
     ----------
     per_axis : sequence of Taps
-        Taps of each spatial axis, outermost first.
+        Taps along each spatial axis, outermost first.
     sizes : sequence of int
         Pixels along each of these axes.
     offset : Array
-        Position of the first pixel of each point's image; broadcast against the points.
+        (P,) position of the first pixel of each point's image.
+    mode : str
+        The interpolation mode.
 
     Returns
     -------
     index, inside : Array
-        (K, …) of int64 and of bool. `index` is a valid position, and of no meaning where not `inside`.
+        (K, P) of int64 and of bool. `index` means nothing where not `inside`.
     """
-    index: Array | None = None
-    for tap, size in zip(per_axis, sizes, strict=True):
-        # Before the cast: what an integer made of NaN or of 1e20 is differs between machines.
-        along = np.where(tap.inside, tap.index, 0).astype(np.int64)
-        index = along if index is None else _outer(index * size, along, np.add)
-    return index + offset, corners([tap.inside for tap in per_axis])
+    # Masked before the cast: what NaN and 1e20 become as integers differs between machines.
+    along = [np.where(tap.inside, tap.index, 0).astype(np.int64) for tap in per_axis]
+    index, *others = _combinations(along, mode)
+    for other, size in zip(others, sizes[1:], strict=True):
+        index = index * size + other
+    inside, *others = _combinations([tap.inside for tap in per_axis], mode)
+    for other in others:
+        inside = inside & other
+    return index + offset, inside
 
 
-def _outer(a: Array, b: Array, combine: np.ufunc = np.multiply) -> Array:
-    """Every tap of `a` (A, …) combined with every tap of `b` (B, …): (A*B, …)."""
-    both = combine(a[:, None], b[None, :])
-    return both.reshape(a.shape[0] * b.shape[0], *both.shape[2:])
-
-
-def _offsets(count: int, first: int, like: Array) -> Array:
-    """Column of the steps from the pixel at or below a point to its `count` taps."""
-    steps = np.arange(first, first + count, dtype=like.dtype)
-    return steps.reshape(count, *[1] * (like.ndim - 1))
+def _combinations(per_axis: Sequence[Array], mode: str) -> list[Array]:
+    """The taps (T, P) of each axis, repeated to (K, P) so that the rows run through all combinations."""
+    count = TAPS[mode]
+    if count == 1:
+        return list(per_axis)
+    chosen = zip(*product(range(count), repeat=len(per_axis)), strict=True)
+    return [values.take(rows, axis=0) for values, rows in zip(per_axis, chosen, strict=True)]
 
 
 def _in_image(index: Array, size: int) -> Array:

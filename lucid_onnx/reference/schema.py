@@ -29,6 +29,12 @@ PADDING_MODES = ("zeros", "border", "reflection")
 ONNX_MODES = {"bilinear": "linear", "nearest": "nearest", "bicubic": "cubic"}
 """From opset 20 on GridSample is N-D and its modes have these names."""
 
+TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4}
+"""Pixels that each mode reads along one axis."""
+
+KEYS_A = -0.75
+"""Free parameter of Keys' cubic kernel, as PyTorch and ONNX have it."""
+
 FLOAT_DTYPES = ("float16", "bfloat16", "float32", "float64")
 """The dtypes an image, a grid or a theta may have."""
 

@@ -1,0 +1,226 @@
+"""How far a result may lie from the truth.
+
+A fixed bound is too tight for a large image and too loose for a small one: float32 knows a pixel coordinate
+only to about eps times the size of the axis. So the truth is the reference in float64 on the very same
+inputs, and a result passes if its error, at the maximum and as root mean square, is at most 4 times the
+error that the reference itself makes in the working dtype, plus 4 eps times the range of the values.
+Values that are not finite must match exactly.
+
+At a few points no float32 result is right or wrong: where the coordinate cannot be told from a tie of
+"nearest", or from a kink when it is the derivative that is judged, and beyond 2**22 pixels where a
+reflection is not resolved. `undecided` finds them, and a verdict counts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from lucid_onnx.reference import coordinates
+from lucid_onnx.reference.schema import float_dtype
+
+Array = npt.NDArray[Any]
+
+FACTOR = 4
+"""Multiple of the reference's own error, and of eps times the range, that is allowed."""
+
+UNRESOLVED = 2.0**22
+"""Pixel coordinate from which on a float32 reflection has no fraction left."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Outcome of one comparison.
+
+    Parameters
+    ----------
+    max_error, max_allowed, rms_error, rms_allowed : float
+        Errors against the float64 truth over the values that were compared, and their bounds.
+    compared, set_aside : int
+        Number of values that were compared, and that were left out as undecided.
+    mismatches : int
+        Values that are not finite where the truth is, or the other way round, or another infinity.
+    """
+
+    max_error: float
+    max_allowed: float
+    rms_error: float
+    rms_allowed: float
+    compared: int
+    set_aside: int
+    mismatches: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether the result passes."""
+        return (
+            self.mismatches == 0 and self.max_error <= self.max_allowed and self.rms_error <= self.rms_allowed
+        )
+
+
+def judge(
+    got: npt.ArrayLike,
+    compute: Callable[[np.dtype[Any]], Array],
+    dtype: npt.DTypeLike | str,
+    value_range: float | None = None,
+    undecided: Array | None = None,
+) -> Verdict:
+    """Compare a result with the reference.
+
+    Parameters
+    ----------
+    got : array
+        The result to judge.
+    compute : callable
+        Takes a dtype and returns what the reference makes of the same inputs, cast to that dtype.
+    dtype : str or dtype
+        The working dtype: the one in which `got` was asked for.
+    value_range : float, optional
+        Range of the values that the result is made of; by default the largest finite magnitude of the truth.
+    undecided : Array of bool, optional
+        Values to leave out, broadcast against the result.
+
+    Returns
+    -------
+    Verdict
+
+    Examples
+    --------
+    >>> third = lambda dtype: np.ones(3, dtype) / dtype.type(3)
+    >>> judge(np.full(3, 1 / 3, np.float32), third, "float32").ok
+    True
+    >>> judge(np.full(3, 0.3334, np.float32), third, "float32").ok
+    False
+    """
+    working = float_dtype(dtype, "judge", "dtype")
+    truth = np.asarray(compute(np.dtype(np.float64)), np.float64)
+    eps, own = _own_error(compute, working, truth)
+    got = np.asarray(got).astype(np.float64)
+    if got.shape != truth.shape:
+        raise AssertionError(f"the result has shape {got.shape}, the reference {truth.shape}")
+    aside = np.zeros(truth.shape, bool) if undecided is None else np.broadcast_to(undecided, truth.shape)
+    same = (got == truth) | (np.isnan(got) & np.isnan(truth))
+    finite = np.isfinite(truth) & np.isfinite(got)
+    compared = finite & ~aside
+    if value_range is None:
+        value_range = float(np.abs(truth[np.isfinite(truth)]).max(initial=0))
+    slack = FACTOR * eps * value_range
+    error = np.abs(got - truth, where=compared, out=np.zeros(truth.shape))[compared]
+    own = own[compared]
+    return Verdict(
+        max_error=float(error.max(initial=0)),
+        max_allowed=FACTOR * float(own.max(initial=0)) + slack,
+        rms_error=_rms(error),
+        rms_allowed=FACTOR * _rms(own) + slack,
+        compared=int(compared.sum()),
+        set_aside=int((aside & ~same).sum()),
+        mismatches=int((~finite & ~same & ~aside).sum()),
+    )
+
+
+def undecided(
+    grid: Array,
+    sizes: Sequence[int],
+    mode: str,
+    padding_mode: str,
+    align_corners: bool,
+    dtype: npt.DTypeLike | str,
+    derivative: bool = False,
+) -> Array:
+    """Points whose value, or whose derivative, the working dtype cannot decide.
+
+    Parameters
+    ----------
+    grid : Array
+        (N, …, 2) or (N, …, 3), normalised.
+    sizes : sequence of int
+        Spatial sizes of the image, outermost first.
+    mode, padding_mode, align_corners
+        As in `grid_sample`.
+    dtype : str or dtype
+        The working dtype; float16 and bfloat16 compute in float32.
+    derivative : bool
+        Whether the gradient with respect to the grid is judged, which has a kink at every pixel centre.
+
+    Returns
+    -------
+    Array of bool
+        (N, …). A coordinate that the working dtype computes without rounding is always decided.
+    """
+    compute = _arithmetic(dtype)
+    eps = float(np.finfo(compute).eps)
+    doubt = np.zeros(grid.shape[:-1], bool)
+    with np.errstate(all="ignore"):
+        for axis, size in enumerate(sizes):
+            along = grid[..., -1 - axis]
+            exact = coordinates.unnormalize(along.astype(np.float64), size, align_corners)
+            if padding_mode == "reflection":
+                doubt |= np.isfinite(exact) & (np.abs(exact) > UNRESOLVED)
+            kink = {"nearest": 0.5, "bilinear": 0.0 if derivative else None, "bicubic": None}[mode]
+            if kink is None:
+                continue
+            rounded = coordinates.unnormalize(along.astype(compute), size, align_corners)
+            padded, padded_exact = (
+                coordinates.pad(pixel, size, padding_mode, align_corners, False) for pixel in (rounded, exact)
+            )
+            distance = np.abs(padded_exact - kink - np.rint(padded_exact - kink))
+            reach = FACTOR * eps * (np.abs(exact) + size)
+            doubt |= (distance <= reach) & (padded != padded_exact)
+    return doubt
+
+
+def as_computed(
+    grid: Array, sizes: Sequence[int], align_corners: bool, dtype: npt.DTypeLike | str
+) -> Array:
+    """`grid` in float64, with the infinity that a coordinate becomes when its pixel overflows the working dtype.
+
+    3e38 is a float32, but 3e38 times a width of 3 is not: such a coordinate lands where an infinite one does,
+    and the truth must land there too.
+
+    Examples
+    --------
+    >>> as_computed(np.float32([[3e38, 0.5]]), (4, 4), False, "float32").tolist()
+    [[inf, 0.5]]
+    """
+    compute = _arithmetic(dtype)
+    wide = grid.astype(np.float64)
+    with np.errstate(all="ignore"):
+        for axis, size in enumerate(sizes):
+            pixel = coordinates.unnormalize(grid[..., -1 - axis].astype(compute), size, align_corners)
+            wide[..., -1 - axis] = np.where(np.isinf(pixel), pixel, wide[..., -1 - axis])
+    return wide
+
+
+def image_range(x: npt.ArrayLike) -> float:
+    """Range of the finite values of an image, zero included: it is what padding may add."""
+    values = np.asarray(x).astype(np.float64)
+    values = values[np.isfinite(values)]
+    return float(values.max(initial=0) - values.min(initial=0))
+
+
+def _own_error(
+    compute: Callable[[np.dtype[Any]], Array], working: np.dtype[Any], truth: Array
+) -> tuple[float, Array]:
+    """Eps of the working dtype, and the error that the reference makes in it, 0 where it is not finite.
+
+    There is nothing wider than float64 to measure float64 by; there the float32 error is scaled down.
+    """
+    probe = np.dtype(np.float32) if working == np.float64 else working
+    eps = float(ml_dtypes.finfo(working).eps)
+    own = np.abs(np.asarray(compute(probe)).astype(np.float64) - truth)
+    own[~np.isfinite(own)] = 0
+    return eps, own * (eps / float(ml_dtypes.finfo(probe).eps))
+
+
+def _arithmetic(dtype: npt.DTypeLike | str) -> type[np.float32] | type[np.float64]:
+    """Type in which results of the working dtype are computed."""
+    return np.float64 if float_dtype(dtype, "tolerance", "dtype") == np.float64 else np.float32
+
+
+def _rms(error: Array) -> float:
+    return float(np.sqrt(np.mean(np.square(error)))) if error.size else 0.0

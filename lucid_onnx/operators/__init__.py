@@ -1,0 +1,15 @@
+"""The same two operators as ONNX graphs of standard operators. Mirrors `lucid_onnx.reference` file by file."""
+
+from lucid_onnx.operators.affine_grid import affine_grid, affine_grid_backward
+from lucid_onnx.operators.grid_sample import grid_sample, grid_sample_backward
+from lucid_onnx.operators.model import OPERATORS, TARGETS, operator_model
+
+__all__ = [
+    "OPERATORS",
+    "TARGETS",
+    "affine_grid",
+    "affine_grid_backward",
+    "grid_sample",
+    "grid_sample_backward",
+    "operator_model",
+]

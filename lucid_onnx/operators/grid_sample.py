@@ -1,0 +1,186 @@
+"""Sampling an image at a grid of coordinates, and its gradients, as ONNX graphs of standard operators.
+
+Mirrors `lucid_onnx.reference.grid_sample`.
+"""
+
+from __future__ import annotations
+
+from lucid_onnx.operators import interpolation
+from lucid_onnx.operators.accumulate import scatter_add
+from lucid_onnx.operators.building import (
+    Builder,
+    Value,
+    cast,
+    compute_dtype,
+    constant,
+    count,
+    dims,
+    dtype_of,
+    named,
+    rank_of,
+    reshape,
+    scope,
+)
+from lucid_onnx.operators.coordinates import unnormalize, unnormalize_slope
+
+
+def grid_sample(
+    op: Builder, x: Value, grid: Value, mode: str, padding_mode: str, align_corners: bool
+) -> Value:
+    """Sample the image `x` at the normalised coordinates `grid`.
+
+    Parameters
+    ----------
+    op
+        The builder.
+    x : Value
+        (N, C, H, W) or (N, C, D, H, W), of a floating dtype and of known rank; any dimension may be symbolic.
+    grid : Value
+        (N, Ho, Wo, 2) or (N, Do, Ho, Wo, 3), of a floating dtype, normalised.
+    mode : {"bilinear", "nearest", "bicubic"}
+        "bicubic" of a 5-D image is the product of three cubic interpolations, as ONNX defines it.
+    padding_mode : {"zeros", "border", "reflection"}
+        What lies outside the image.
+    align_corners : bool
+        Whether -1 and 1 are the centres of the outermost pixels.
+
+    Returns
+    -------
+    Value
+        (N, C, Ho, Wo) or (N, C, Do, Ho, Wo) of `x`'s dtype.
+    """
+    plan = _Plan(op, x, grid, mode, padding_mode, align_corners)
+    image, (index, _) = plan.table(), plan.read()
+    y: Value | None = None
+    for k in range(plan.corner_count):
+        with scope(op, f"corner_{k}"):
+            at, weight = plan.corner(k, index)
+            pixels = named(op.Gather(image, at, axis=1), f"corner_{k}_pixels")
+            if weight is not None:
+                pixels = op.Mul(pixels, weight)
+            y = pixels if y is None else op.Add(y, pixels)
+    assert y is not None
+    y = _to_images(op, y, dims(op, x, 1, 2), dims(op, grid, 0, plan.rank - 1), plan.rank)
+    return cast(op, y, dtype_of(x, "x"))
+
+
+def grid_sample_backward(
+    op: Builder, grad_out: Value, x: Value, grid: Value, mode: str, padding_mode: str, align_corners: bool
+) -> tuple[Value, Value]:
+    """Gradients of `grid_sample` with respect to the image and to the grid, of their shapes and dtypes."""
+    plan = _Plan(op, x, grid, mode, padding_mode, align_corners)
+    grad_y = named(_to_channels(op, cast(op, grad_out, plan.dtype), plan.rank), "grad_y")
+    image, (index, inside) = plan.table(), plan.read()
+    grad_image = op.Expand(constant(op, 0.0, plan.dtype), op.Shape(image))
+    dots = []
+    for k in range(plan.corner_count):
+        with scope(op, f"corner_{k}"):
+            at, weight = plan.corner(k, index)
+            update = grad_y if weight is None else op.Mul(grad_y, weight)
+            grad_image = named(scatter_add(op, grad_image, at, update), f"grad_pixels_{k}")
+            pixels = named(op.Gather(image, at, axis=1), f"corner_{k}_pixels")
+            dots.append(op.ReduceSum(op.Mul(pixels, grad_y), [0], keepdims=1))
+    pixels = op.Slice(grad_image, [0], [-1], [1])
+    batch_and_spatial = op.Concat(dims(op, x, 0, 1), dims(op, x, 2, plan.rank), axis=0)
+    grad_x = _to_images(op, pixels, dims(op, x, 1, 2), batch_and_spatial, plan.rank)
+    if mode == "nearest":
+        grad_grid = op.Expand(constant(op, 0.0, plan.dtype), op.Shape(grid))
+    else:
+        # A tap that is not read adds nothing, not even where grad_out is infinite.
+        grad_grid = plan.grad_grid(op.Where(inside, op.Concat(*dots, axis=0), 0.0))
+    return cast(op, grad_x, dtype_of(x, "x")), cast(op, grad_grid, dtype_of(grid, "grid"))
+
+
+class _Plan:
+    """What the forward and the backward have in common.
+
+    The pixels of all images of the batch lie on one axis, and the P points of all grids on another.
+    """
+
+    def __init__(
+        self, op: Builder, x: Value, grid: Value, mode: str, padding_mode: str, align_corners: bool
+    ) -> None:
+        self.op = op
+        self.rank = rank_of(x, "x")
+        self.dtype = compute_dtype(dtype_of(x, "x"), dtype_of(grid, "grid"))
+        self.x = cast(op, x, self.dtype)
+        self.grid = grid
+        self._align_corners = align_corners
+        self._how = (mode, padding_mode, align_corners, self.rank)
+        axes = self.rank - 2
+        self.corner_count = interpolation.TAPS[mode] ** axes
+        self._whole_sizes, self.sizes, self.pixels, self.taps = [], [], [], []
+        points = named(op.Reshape(cast(op, grid, self.dtype), [-1, axes]), "points")
+        planes = named(op.Transpose(points, perm=[1, 0]), "coordinates")
+        for axis, letter in enumerate("zyx"[3 - axes :]):
+            with scope(op, letter):
+                whole = dims(op, x, 2 + axis, 3 + axis)
+                size = named(op.Cast(whole, to=int(self.dtype)), f"{letter}_size")
+                normalized = named(op.Gather(planes, [axes - 1 - axis], axis=0), f"{letter}_normalized")
+                pixel = named(unnormalize(op, normalized, size, align_corners), f"{letter}_pixel")
+                tap = _named_taps(interpolation.taps(op, pixel, size, *self._how), letter)
+            self._whole_sizes.append(whole)
+            self.sizes.append(size)
+            self.pixels.append(pixel)
+            self.taps.append(tap)
+        weights = [tap.weight for tap in self.taps if tap.weight is not None]
+        self.weight = named(interpolation.corners(op, weights, mode), "corner_weights") if weights else None
+
+    def corner(self, k: int, index: Value) -> tuple[Value, Value | None]:
+        """Columns (P,) that corner `k` reads, and its weights (P,); None where all are 1."""
+        at = named(self.op.Gather(index, k, axis=0), f"corner_{k}_index")
+        if self.weight is None:
+            return at, None
+        return at, named(self.op.Gather(self.weight, k, axis=0), f"corner_{k}_weight")
+
+    def table(self) -> Value:
+        """Pixels of the batch, (C, N*H*W + 1); the last one is zero and stands for all that is not read."""
+        pixels = _to_channels(self.op, self.x, self.rank)
+        return named(self.op.Pad(pixels, [0, 0, 0, 1]), "pixels")
+
+    def read(self) -> tuple[Value, Value]:
+        """Columns (K, P) of `table` that the points read, and whether these are pixels of the image."""
+        op = self.op
+        size = count(op, dims(op, self.x, 2, self.rank))
+        batch = dims(op, self.grid, 0, 1)
+        first = op.Mul(op.Range(0, op.Squeeze(batch), 1), size)
+        per_image = count(op, dims(op, self.grid, 1, self.rank - 1))
+        repeated = op.Expand(op.Unsqueeze(first, [1]), op.Concat(batch, per_image, axis=0))
+        offset = named(op.Reshape(repeated, [-1]), "first_pixel")
+        index, inside = interpolation.flat_index(op, self.taps, self._whole_sizes, offset, self._how[0])
+        read = op.Where(named(inside, "corners_inside"), index, op.Mul(size, batch))
+        return named(read, "corner_indices"), inside
+
+    def grad_grid(self, dots: Value) -> Value:
+        """Gradient with respect to the grid, from grad_out times each pixel that was read, (K, P)."""
+        op = self.op
+        planes = []
+        for axis, (size, letter) in enumerate(zip(self.sizes, "zyx"[5 - self.rank :], strict=True)):
+            factors = [tap.weight for tap in self.taps]
+            slope = interpolation.slopes(op, self.pixels[axis], size, *self._how)
+            factors[axis] = named(slope, f"{letter}_slope")
+            products = op.Mul(interpolation.corners(op, factors, self._how[0]), dots)
+            along = op.ReduceSum(products, [0], keepdims=1)
+            planes.append(op.Mul(along, unnormalize_slope(op, size, self._align_corners)))
+        points = op.Transpose(op.Concat(*planes[::-1], axis=0), perm=[1, 0])
+        return reshape(op, points, op.Shape(self.grid))
+
+
+def _named_taps(tap: interpolation.Taps, letter: str) -> interpolation.Taps:
+    named(tap.index, f"{letter}_index")
+    named(tap.inside, f"{letter}_inside")
+    if tap.weight is not None:
+        named(tap.weight, f"{letter}_weight")
+    return tap
+
+
+def _to_channels(op: Builder, images: Value, rank: int) -> Value:
+    """(N, C, …) as (C, N*…)."""
+    moved = op.Transpose(images, perm=[1, 0, *range(2, rank)])
+    return reshape(op, moved, dims(op, moved, 0, 1), count(op, dims(op, moved, 1, rank)))
+
+
+def _to_images(op: Builder, array: Value, channels: Value, batch_and_spatial: Value, rank: int) -> Value:
+    """Inverse of `_to_channels`."""
+    moved = reshape(op, array, channels, batch_and_spatial)
+    return op.Transpose(moved, perm=[1, 0, *range(2, rank)])

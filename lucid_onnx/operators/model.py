@@ -1,0 +1,231 @@
+"""One operator as an ONNX model: a conformance case, a benchmark, a building block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import onnx
+import onnx_ir as ir
+from onnx_ir.passes.common import ShapeInferencePass
+from onnxscript import GraphBuilder
+
+from lucid_onnx.operators.affine_grid import affine_grid, affine_grid_backward
+from lucid_onnx.operators.building import Builder, Value, as_function_call, cast, clean, new_model
+from lucid_onnx.operators.grid_sample import grid_sample, grid_sample_backward
+from lucid_onnx.operators.signature import Dimension, TensorSpec, resolve_shapes
+from lucid_onnx.reference.schema import (
+    ONNX_MODES,
+    SPATIAL_AXES,
+    ArgumentError,
+    UnsupportedError,
+    check_choice,
+    check_modes,
+    float_dtype,
+)
+
+OPERATORS = ("GridSample", "GridSampleGrad", "AffineGrid", "AffineGridGrad")
+"""Operators that `operator_model` builds."""
+
+OLDEST_OPSET = 16
+"""The first opset with GridSample, and with ScatterElements that adds."""
+
+TARGETS = (
+    "onnxruntime-cpu",
+    "onnxruntime-cuda",
+    "onnxruntime-directml",
+    "onnxruntime-webgpu",
+    "onnxruntime-coreml",
+    "onnxruntime-qnn",
+    "tensorrt",
+    "openvino",
+    "portable",
+)
+"""Names of the runtimes that a model can be built for."""
+
+DOMAIN = "lucid_onnx"
+"""Domain of the model-local functions."""
+
+Body: TypeAlias = Callable[..., list[Value]]
+
+
+def operator_model(
+    operator: str,
+    rank: int = 4,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = False,
+    dtype: str = "float32",
+    opset: int = 20,
+    target: str = "onnxruntime-cpu",
+    shapes: Mapping[str, Sequence[Dimension]] | None = None,
+    grid_dtype: str | None = None,
+    as_function: bool = False,
+) -> onnx.ModelProto:
+    """One operator, or its gradient, as an ONNX model of standard operators.
+
+    Parameters
+    ----------
+    operator : {"GridSample", "GridSampleGrad", "AffineGrid", "AffineGridGrad"}
+        Inputs and outputs are ``X, grid -> Y``; ``dY, X, grid -> dX, dgrid``; ``theta, size -> grid``; and
+        ``dgrid, size -> dtheta``.
+    rank : {4, 5}
+        Rank of the image: (N, C, H, W) or (N, C, D, H, W).
+    mode : {"bilinear", "nearest", "bicubic"}
+        Or "linear" and "cubic", as ONNX calls them from opset 20 on. Cubic may be 5-D. Of no effect on
+        AffineGrid, as is `padding_mode`.
+    padding_mode : {"zeros", "border", "reflection"}
+        What lies outside the image.
+    align_corners : bool, optional
+        Whether -1 and 1 are the centres of the outermost pixels; None means False.
+    dtype : {"float32", "float64", "float16", "bfloat16"}
+        Dtype of X, Y and theta. Half precision computes in float32 and is rounded once.
+    opset : int
+        From 16 up to the newest that the installed onnx knows.
+    target : str
+        Name of the runtime the model is for, one of `TARGETS`. The graph holds neither GridSample nor
+        AffineGrid and is the same for all of them.
+    shapes : mapping of str to sequence, optional
+        Shape of an input by its name; a string is a symbolic dimension, None one without a name. Inputs
+        that are not named have symbolic dimensions throughout.
+    grid_dtype : str, optional
+        Dtype of the grid and of its gradient, by default `dtype`. "float32" with a half-precision image is
+        the advised form.
+    as_function : bool
+        Whether the graph becomes a model-local function of the domain "lucid_onnx", so that one node stands
+        for the operator.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Checked, with shapes inferred.
+
+    Raises
+    ------
+    ArgumentError
+        A `ValueError`: a value that is not one of those above, or shapes that do not fit.
+    UnsupportedError
+        A `NotImplementedError`: an opset that has no such model.
+
+    Examples
+    --------
+    >>> model = operator_model("GridSample", shapes={"X": (1, 3, "H", "W")})
+    >>> [value.name for value in model.graph.input], [value.name for value in model.graph.output]
+    (['X', 'grid'], ['Y'])
+    >>> model = operator_model("AffineGrid", rank=5, as_function=True)
+    >>> [(node.domain, node.op_type) for node in model.graph.node]
+    [('lucid_onnx', 'AffineGrid')]
+    """
+    check_choice("operator_model", "operator", operator, OPERATORS)
+    check_choice("operator_model", "target", target, TARGETS)
+    if rank not in SPATIAL_AXES:
+        raise ArgumentError(f"operator_model: rank must be 4 or 5; got {rank!r}")
+    mode = {onnx_name: name for name, onnx_name in ONNX_MODES.items()}.get(mode, mode)
+    check_modes("operator_model", mode, padding_mode)
+    _check_opset(opset)
+    image = _element_type(dtype, "dtype")
+    grid = image if grid_dtype is None else _element_type(grid_dtype, "grid_dtype")
+    inputs, outputs = _signature(operator, rank, image, grid)
+    inputs, outputs = resolve_shapes(inputs, outputs, shapes or {})
+    _check_pixels(inputs)
+    body = _body(operator, rank, mode, padding_mode, bool(align_corners), grid)
+    return _assemble(operator, body, inputs, outputs, opset, as_function)
+
+
+def _check_opset(opset: int) -> None:
+    newest = onnx.defs.onnx_opset_version()
+    if opset < OLDEST_OPSET:
+        raise UnsupportedError(
+            f"operator_model: opset must be {OLDEST_OPSET} or newer, the first with a ScatterElements that adds; "
+            f"got {opset}"
+        )
+    if opset > newest:
+        raise UnsupportedError(
+            f"operator_model: opset {opset} is newer than the installed onnx {onnx.__version__} knows; "
+            f"use {newest} or older, or upgrade onnx"
+        )
+
+
+def _element_type(dtype: str, argument: str) -> ir.DataType:
+    return ir.DataType.from_numpy(float_dtype(dtype, "operator_model", argument))
+
+
+def _signature(
+    operator: str, rank: int, image: ir.DataType, grid: ir.DataType
+) -> tuple[list[TensorSpec], list[TensorSpec]]:
+    """Inputs and outputs of an operator with all dimensions symbolic."""
+    axes = SPATIAL_AXES[rank]
+    points = tuple(f"{axis}o" for axis in axes)
+    d = len(axes)
+    if operator in ("AffineGrid", "AffineGridGrad"):
+        theta = ("N", d, d + 1)
+        lattice = ("N", *axes, d)
+        size = TensorSpec("size", ir.DataType.INT64, (rank,))
+        if operator == "AffineGrid":
+            return [TensorSpec("theta", image, theta), size], [TensorSpec("grid", grid, lattice)]
+        return [TensorSpec("dgrid", grid, lattice), size], [TensorSpec("dtheta", image, theta)]
+    x, y = ("N", "C", *axes), ("N", "C", *points)
+    sampled = [TensorSpec("X", image, x), TensorSpec("grid", grid, ("N", *points, d))]
+    if operator == "GridSample":
+        return sampled, [TensorSpec("Y", image, y)]
+    gradients = [TensorSpec("dX", image, x), TensorSpec("dgrid", grid, ("N", *points, d))]
+    return [TensorSpec("dY", image, y), *sampled], gradients
+
+
+def _check_pixels(inputs: Sequence[TensorSpec]) -> None:
+    """Raise if an image of a known size has no pixels, but is sampled."""
+    shapes = {spec.name: spec.shape for spec in inputs}
+    if "X" not in shapes:
+        return
+    x, points = shapes["X"], shapes["grid"][1:-1]
+    if 0 in x[2:] and 0 not in (*x[:2], *points):
+        raise ArgumentError(f"operator_model: X must have at least one pixel along every axis to be sampled; got {x}")
+
+
+def _body(
+    operator: str, rank: int, mode: str, padding_mode: str, align_corners: bool, grid_dtype: ir.DataType
+) -> Body:
+    """Function that builds the nodes of an operator from its inputs."""
+
+    def forward(op: Builder, x: Value, grid: Value) -> list[Value]:
+        return [grid_sample(op, x, grid, mode, padding_mode, align_corners)]
+
+    def backward(op: Builder, grad_out: Value, x: Value, grid: Value) -> list[Value]:
+        return list(grid_sample_backward(op, grad_out, x, grid, mode, padding_mode, align_corners))
+
+    def affine(op: Builder, theta: Value, size: Value) -> list[Value]:
+        return [affine_grid(op, theta, size, align_corners, rank)]
+
+    def affine_backward(op: Builder, grad_grid: Value, size: Value) -> list[Value]:
+        return [affine_grid_backward(op, grad_grid, size, align_corners, rank)]
+
+    bodies: dict[str, Body] = {
+        "GridSample": forward,
+        "GridSampleGrad": backward,
+        "AffineGrid": affine,
+        "AffineGridGrad": affine_backward,
+    }
+    return bodies[operator]
+
+
+def _assemble(
+    operator: str,
+    body: Body,
+    inputs: Sequence[TensorSpec],
+    outputs: Sequence[TensorSpec],
+    opset: int,
+    as_function: bool,
+) -> onnx.ModelProto:
+    graph = ir.Graph([spec.value() for spec in inputs], [], nodes=[], opset_imports={"": opset}, name=operator)
+    op = GraphBuilder(graph).op
+    for result, spec in zip(body(op, *graph.inputs), outputs, strict=True):
+        result = cast(op, result, spec.dtype)
+        result.name, result.shape = spec.name, ir.Shape(spec.shape)
+        graph.outputs.append(result)
+    model = clean(new_model(graph))
+    if as_function:
+        model = as_function_call(model, DOMAIN)
+    ShapeInferencePass()(model)
+    proto = ir.to_proto(model)
+    onnx.checker.check_model(proto, full_check=True)
+    return proto

@@ -1,0 +1,198 @@
+"""onnxruntime sessions with checked inputs: providers by name, threads, one clear error."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnxruntime as ort
+
+from lucid_onnx.files import ModelSource, as_proto
+from lucid_onnx.reference.schema import ArgumentError, UnsupportedError
+
+Array = npt.NDArray[Any]
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+
+_TENSOR_DTYPES = {
+    "tensor(float)": np.dtype(np.float32),
+    "tensor(double)": np.dtype(np.float64),
+    "tensor(float16)": np.dtype(np.float16),
+    "tensor(bfloat16)": BFLOAT16,
+    "tensor(bool)": np.dtype(np.bool_),
+    **{f"tensor({kind}int{bits})": np.dtype(f"{kind}int{bits}") for kind in ("", "u") for bits in (8, 16, 32, 64)},
+}
+
+
+def session(model: ModelSource, providers: Sequence[str] | None = None, threads: int | None = None) -> Session:
+    """Open a model in onnxruntime.
+
+    Parameters
+    ----------
+    model : path, onnx.ModelProto or onnx_ir.Model
+        The model. External data is looked for beside a path.
+    providers : sequence of str, optional
+        Execution providers by name, the preferred one first; by default the CPU.
+    threads : int, optional
+        Threads within one operator; by default onnxruntime's own choice.
+
+    Returns
+    -------
+    Session
+
+    Raises
+    ------
+    ArgumentError
+        No such file, no ONNX model, or a number of threads below 1.
+    UnsupportedError
+        A provider that this onnxruntime does not have, or a model that it cannot run.
+
+    Examples
+    --------
+    >>> import lucid_onnx as lo
+    >>> warp = lo.session(lo.operator_model("GridSample"), threads=1)
+    >>> (y,) = warp.run(None, {"X": np.ones((1, 1, 2, 2), "f"), "grid": np.zeros((1, 1, 1, 2), "f")})
+    >>> y.item()
+    1.0
+    """
+    wanted = ["CPUExecutionProvider"] if providers is None else list(providers)
+    present = ort.get_available_providers()
+    absent = [name for name in wanted if name not in present]
+    if absent or not wanted:
+        raise UnsupportedError(
+            f"session: no execution provider {', '.join(absent) or 'named'}; "
+            f"onnxruntime {ort.__version__} here has {', '.join(present)}"
+        )
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    if threads is not None:
+        if threads < 1:
+            raise ArgumentError(f"session: threads must be 1 or more; got {threads}")
+        options.intra_op_num_threads = threads
+    source = _source(model)
+    try:
+        return Session(source, options, providers=wanted)
+    except Exception as error:  # onnxruntime's own exceptions share no narrower base
+        name = source if isinstance(source, str) else "the model"
+        raise UnsupportedError(f"session: onnxruntime {ort.__version__} refuses {name}: {_first_line(error)}") from error
+
+
+class Session(ort.InferenceSession):  # type: ignore[misc]
+    """An ``onnxruntime.InferenceSession`` whose `run` checks its inputs and knows bfloat16."""
+
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, npt.ArrayLike],
+        run_options: ort.RunOptions | None = None,
+    ) -> list[Array]:
+        """Run the model.
+
+        Parameters
+        ----------
+        output_names : sequence of str, optional
+            Outputs to return; None for all.
+        input_feed : mapping of str to array
+            Every input by its name, of the dtype the model asks for. bfloat16 is that of ml_dtypes.
+        run_options : onnxruntime.RunOptions, optional
+            As in onnxruntime.
+
+        Returns
+        -------
+        list of Array
+
+        Raises
+        ------
+        ArgumentError
+            Lists every input that is missing, unknown, or does not fit in rank, dtype or a known dimension,
+            and outputs that the model does not have.
+        """
+        feed = {name: np.asarray(value) for name, value in input_feed.items()}
+        self._check(feed, output_names)
+        names = list(output_names) if output_names is not None else [node.name for node in self.get_outputs()]
+        types = {node.name: node.type for node in [*self.get_inputs(), *self.get_outputs()]}
+        if not any(types[name] == "tensor(bfloat16)" for name in [*feed, *names]):
+            return list(super().run(names, feed, run_options))
+        values = {name: _to_ort_value(array) for name, array in feed.items()}
+        results = self.run_with_ort_values(names, values, run_options)
+        return [_from_ort_value(result) for result in results]
+
+    def _check(self, feed: Mapping[str, Array], output_names: Sequence[str] | None) -> None:
+        inputs = {node.name: node for node in self.get_inputs()}
+        outputs = [node.name for node in self.get_outputs()]
+        problems = [f"input {name!r} is missing" for name in inputs if name not in feed]
+        problems += [
+            f"there is no input {name!r} (there is {', '.join(inputs)})" for name in feed if name not in inputs
+        ]
+        problems += [
+            f"there is no output {name!r} (there is {', '.join(outputs)})"
+            for name in output_names or ()
+            if name not in outputs
+        ]
+        symbols: dict[str, tuple[str, int]] = {}
+        for name, node in inputs.items():
+            if name in feed:
+                problems += _mismatches(node, feed[name], symbols)
+        if problems:
+            raise ArgumentError("run: " + "; ".join(problems))
+
+
+def _mismatches(node: ort.NodeArg, array: Array, symbols: dict[str, tuple[str, int]]) -> list[str]:
+    """What is wrong with `array` as the input `node`. A symbolic dimension has one size in all inputs."""
+    problems = []
+    expected = _TENSOR_DTYPES.get(node.type)
+    if expected is not None and array.dtype != expected:
+        problems.append(f"input {node.name!r} must be {expected.name}, got {array.dtype.name}")
+    shape = list(node.shape or [])
+    if len(shape) != array.ndim:
+        return [*problems, f"input {node.name!r} must have rank {len(shape)} {_shown(shape)}, got shape {array.shape}"]
+    for dimension, size in zip(shape, array.shape, strict=True):
+        if isinstance(dimension, int) and dimension != size:
+            problems.append(f"input {node.name!r} must have shape {_shown(shape)}, got {array.shape}")
+            break
+        if isinstance(dimension, str):
+            other, known = symbols.setdefault(dimension, (node.name, size))
+            if known != size:
+                problems.append(
+                    f"{dimension} is {size} in input {node.name!r} of shape {array.shape}, but {known} in {other!r}"
+                )
+    return problems
+
+
+def _shown(shape: Sequence[int | str | None]) -> str:
+    return "(" + ", ".join("?" if d is None else str(d) for d in shape) + ")"
+
+
+def _source(model: ModelSource) -> str | bytes:
+    """What onnxruntime loads: a path stays one, so that it finds external data and is not read twice."""
+    if isinstance(model, str | os.PathLike):
+        as_proto(model)
+        return os.fspath(model)
+    return as_proto(model).SerializeToString()
+
+
+def _to_ort_value(array: Array) -> ort.OrtValue:
+    if array.dtype != BFLOAT16:
+        return ort.OrtValue.ortvalue_from_numpy(array)
+    words = np.ascontiguousarray(array).view(np.uint16)
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(words, onnx.TensorProto.BFLOAT16)
+
+
+def _from_ort_value(value: ort.OrtValue) -> Array:
+    """The array of a value. NumPy has no bfloat16 of its own, so its bytes are copied from where they lie."""
+    if value.data_type() != "tensor(bfloat16)":
+        return np.asarray(value.numpy())
+    shape = tuple(value.shape())
+    content = ctypes.string_at(value.data_ptr(), 2 * math.prod(shape)) if math.prod(shape) else b""
+    return np.frombuffer(content, np.uint16).view(BFLOAT16).reshape(shape)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
