@@ -81,7 +81,9 @@ def session(model: ModelSource, providers: Sequence[str] | None = None, threads:
         return Session(source, options, providers=wanted)
     except Exception as error:  # onnxruntime's own exceptions share no narrower base
         name = source if isinstance(source, str) else "the model"
-        raise UnsupportedError(f"session: onnxruntime {ort.__version__} refuses {name}: {_first_line(error)}") from error
+        raise UnsupportedError(
+            f"session: onnxruntime {ort.__version__} refuses {name}: {_first_line(error)}"
+        ) from error
 
 
 class Session(ort.InferenceSession):  # type: ignore[misc]
@@ -144,6 +146,14 @@ class Session(ort.InferenceSession):  # type: ignore[misc]
             raise ArgumentError("run: " + "; ".join(problems))
 
 
+def dtype_of_input(node: ort.NodeArg) -> np.dtype[Any]:
+    """Dtype of the arrays that an input takes."""
+    if node.type not in _TENSOR_DTYPES:
+        raise UnsupportedError(f"input {node.name!r} is a {node.type}; only tensors of numbers can be given")
+    dtype: np.dtype[Any] = _TENSOR_DTYPES[node.type]
+    return dtype
+
+
 def _mismatches(node: ort.NodeArg, array: Array, symbols: dict[str, tuple[str, int]]) -> list[str]:
     """What is wrong with `array` as the input `node`. A symbolic dimension has one size in all inputs."""
     problems = []
@@ -175,7 +185,8 @@ def _source(model: ModelSource) -> str | bytes:
     if isinstance(model, str | os.PathLike):
         as_proto(model)
         return os.fspath(model)
-    return as_proto(model).SerializeToString()
+    content: bytes = as_proto(model).SerializeToString()
+    return content
 
 
 def _to_ort_value(array: Array) -> ort.OrtValue:
@@ -187,11 +198,14 @@ def _to_ort_value(array: Array) -> ort.OrtValue:
 
 def _from_ort_value(value: ort.OrtValue) -> Array:
     """The array of a value. NumPy has no bfloat16 of its own, so its bytes are copied from where they lie."""
+    array: Array
     if value.data_type() != "tensor(bfloat16)":
-        return np.asarray(value.numpy())
+        array = value.numpy()
+        return array
     shape = tuple(value.shape())
     content = ctypes.string_at(value.data_ptr(), 2 * math.prod(shape)) if math.prod(shape) else b""
-    return np.frombuffer(content, np.uint16).view(BFLOAT16).reshape(shape)
+    array = np.frombuffer(content, np.uint16).view(BFLOAT16).reshape(shape)
+    return array
 
 
 def _first_line(error: Exception) -> str:

@@ -7,22 +7,43 @@ handed, or an opset such as ``onnxscript.opset20`` inside a translation of torch
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, TypeAlias
+from typing import Protocol, TypeAlias
 
 import onnx
 import onnx_ir as ir
 from onnx_ir.passes import Sequential
 from onnx_ir.passes import common as passes
-from onnxscript import optimizer
+from onnxscript import GraphBuilder, OpBuilder, optimizer
 
 from lucid_onnx._version import __version__
-
-Builder: TypeAlias = Any
-"""Any object whose attributes are the operators of ONNX, as functions of `Value` that return `Value`."""
+from lucid_onnx.operators.signature import TensorSpec
+from lucid_onnx.reference.schema import UnsupportedError
 
 Value: TypeAlias = ir.Value
+
+
+class Builder(Protocol):
+    """Any object whose attributes are the operators of ONNX, as functions that return a `Value`."""
+
+    def __getattr__(self, name: str, /) -> Callable[..., Value]: ...
+
+
+OLDEST_OPSET = 16
+"""The first opset with GridSample, and with a ScatterElements that adds."""
+
+
+def check_opset(caller: str, opset: int) -> None:
+    """Raise unless models can be built at `opset`."""
+    newest = onnx.defs.onnx_opset_version()
+    if not isinstance(opset, int) or opset < OLDEST_OPSET:
+        raise UnsupportedError(f"{caller}: opset must be {OLDEST_OPSET} or newer; got {opset!r}")
+    if opset > newest:
+        raise UnsupportedError(
+            f"{caller}: opset {opset} is newer than the installed onnx {onnx.__version__} knows; "
+            f"use {newest} or older, or upgrade onnx"
+        )
 
 
 def named(value: Value, name: str) -> Value:
@@ -33,11 +54,11 @@ def named(value: Value, name: str) -> Value:
 
 def scope(op: Builder, name: str) -> AbstractContextManager[None]:
     """A part of the graph that is called `name`, for builders that know parts: nodes in it are ``name/…``."""
-    return _scope(op.builder, name) if hasattr(op, "builder") else nullcontext()
+    return _scope(op.builder, name) if isinstance(op, OpBuilder) else nullcontext()
 
 
 @contextmanager
-def _scope(builder: Any, name: str) -> Iterator[None]:
+def _scope(builder: GraphBuilder, name: str) -> Iterator[None]:
     builder.push_module(name)
     try:
         yield
@@ -115,21 +136,58 @@ def new_model(graph: ir.Graph) -> ir.Model:
     )
 
 
-def as_function_call(model: ir.Model, domain: str) -> ir.Model:
-    """A model of one node, which calls a model-local function that holds the graph of `model`."""
-    body = model.graph
-    inputs = [ir.Value(name=v.name, type=v.type, shape=v.shape) for v in body.inputs]
-    outputs = [ir.Value(name=v.name, type=v.type, shape=v.shape) for v in body.outputs]
+def declare_outputs(
+    op: Builder, graph: ir.Graph, results: Sequence[Value], outputs: Sequence[TensorSpec | str]
+) -> None:
+    """Make `results` the outputs of `graph`, with the names, dtypes and shapes of `outputs`.
+
+    A string names an output whose dtype and shape are inferred.
+    """
+    for result, spec in zip(results, outputs, strict=True):
+        if result.producer() is None or any(result is output for output in graph.outputs):
+            result = op.Identity(result)
+        if isinstance(spec, str):
+            result.name = spec
+        else:
+            result = cast(op, result, spec.dtype)
+            result.name, result.shape = spec.name, ir.Shape(spec.shape)
+        graph.outputs.append(result)
+
+
+def checked(model: ir.Model) -> onnx.ModelProto:
+    """The protobuf of `model` with its shapes inferred, if it is valid."""
+    passes.ShapeInferencePass()(model)
+    proto = ir.to_proto(model)
+    onnx.checker.check_model(proto, full_check=True)
+    return proto
+
+
+def to_function(graph: ir.Graph, domain: str, name: str) -> ir.Function:
+    """`graph` as a model-local function; its initializers become constants, since a function has none."""
     constants = []
-    for value in list(body.initializers.values()):
-        del body.initializers[value.name]
+    for key, value in list(graph.initializers.items()):
+        del graph.initializers[key]
         constants.append(ir.node("Constant", [], {"value": value.const_value}, outputs=[value]))
     if constants:
-        body.insert_before(body[0], constants)
-    function = ir.Function(domain, body.name or "", graph=body, attributes=[])
-    call = ir.Node(domain, function.name, inputs, outputs=outputs, name=function.name)
-    imports = {"": body.opset_imports[""], domain: 1}
-    graph = ir.Graph(inputs, outputs, nodes=[call], opset_imports=imports, name=body.name)
-    wrapped = new_model(graph)
-    wrapped.functions[function.identifier()] = function
-    return wrapped
+        graph.insert_before(graph[0], constants)
+    return ir.Function(domain, name, graph=graph, attributes=[])
+
+
+def call(builder: GraphBuilder, function: ir.Function, *inputs: Value) -> Value:
+    """The one output of `function`, called on `inputs` by a node of its own."""
+    result: Value = builder.call(function, *inputs)
+    result.type = function.outputs[0].type
+    return result
+
+
+def calling_model(function: ir.Function) -> ir.Model:
+    """A model of one node, which calls `function`."""
+    inputs, outputs = (
+        [ir.Value(name=value.name, type=value.type, shape=value.shape) for value in values]
+        for values in (function.inputs, function.outputs)
+    )
+    call = ir.Node(function.domain, function.name, inputs, outputs=outputs, name=function.name)
+    opsets = {**function.opset_imports, function.domain: 1}
+    model = new_model(ir.Graph(inputs, outputs, nodes=[call], opset_imports=opsets, name=function.name))
+    model.functions[function.identifier()] = function
+    return model

@@ -92,9 +92,7 @@ def _mirror(op: Builder, pixel: Value, size: Value, align_corners: bool) -> tupl
     return mirrored, op.Sub(1.0, op.Mul(op.Cast(backwards, to=int(dtype_of(pixel, "a coordinate"))), 2.0))
 
 
-def pad(
-    op: Builder, pixel: Value, size: Value, padding_mode: str, align_corners: bool, nan_is_last: bool
-) -> Value:
+def pad(op: Builder, pixel: Value, size: Value, padding_mode: str, align_corners: bool, nan_is_last: bool) -> Value:
     """`pixel` as `padding_mode` moves it: clipped, mirrored, or left alone for zeros."""
     if padding_mode == "border":
         return clip(op, pixel, size, nan_is_last)

@@ -22,11 +22,10 @@ from lucid_onnx.operators.building import (
     scope,
 )
 from lucid_onnx.operators.coordinates import unnormalize, unnormalize_slope
+from lucid_onnx.reference.schema import TAPS
 
 
-def grid_sample(
-    op: Builder, x: Value, grid: Value, mode: str, padding_mode: str, align_corners: bool
-) -> Value:
+def grid_sample(op: Builder, x: Value, grid: Value, mode: str, padding_mode: str, align_corners: bool) -> Value:
     """Sample the image `x` at the normalised coordinates `grid`.
 
     Parameters
@@ -97,9 +96,7 @@ class _Plan:
     The pixels of all images of the batch lie on one axis, and the P points of all grids on another.
     """
 
-    def __init__(
-        self, op: Builder, x: Value, grid: Value, mode: str, padding_mode: str, align_corners: bool
-    ) -> None:
+    def __init__(self, op: Builder, x: Value, grid: Value, mode: str, padding_mode: str, align_corners: bool) -> None:
         self.op = op
         self.rank = rank_of(x, "x")
         self.dtype = compute_dtype(dtype_of(x, "x"), dtype_of(grid, "grid"))
@@ -108,8 +105,11 @@ class _Plan:
         self._align_corners = align_corners
         self._how = (mode, padding_mode, align_corners, self.rank)
         axes = self.rank - 2
-        self.corner_count = interpolation.TAPS[mode] ** axes
-        self._whole_sizes, self.sizes, self.pixels, self.taps = [], [], [], []
+        self.corner_count = TAPS[mode] ** axes
+        self.sizes: list[Value] = []
+        self.pixels: list[Value] = []
+        self.taps: list[interpolation.Taps] = []
+        self._whole_sizes: list[Value] = []
         points = named(op.Reshape(cast(op, grid, self.dtype), [-1, axes]), "points")
         planes = named(op.Transpose(points, perm=[1, 0]), "coordinates")
         for axis, letter in enumerate("zyx"[3 - axes :]):
@@ -156,7 +156,7 @@ class _Plan:
         op = self.op
         planes = []
         for axis, (size, letter) in enumerate(zip(self.sizes, "zyx"[5 - self.rank :], strict=True)):
-            factors = [tap.weight for tap in self.taps]
+            factors = [tap.weight for tap in self.taps if tap.weight is not None]
             slope = interpolation.slopes(op, self.pixels[axis], size, *self._how)
             factors[axis] = named(slope, f"{letter}_slope")
             products = op.Mul(interpolation.corners(op, factors, self._how[0]), dots)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple
 
 import onnx_ir as ir
 
@@ -20,7 +20,8 @@ from lucid_onnx.operators.building import Builder, Value
 from lucid_onnx.reference.schema import KEYS_A, TAPS
 
 
-class Taps(NamedTuple):
+@dataclass(frozen=True)
+class Taps:
     """Pixels that the points read along one axis.
 
     Parameters
@@ -38,9 +39,7 @@ class Taps(NamedTuple):
     weight: Value | None
 
 
-def taps(
-    op: Builder, pixel: Value, size: Value, mode: str, padding_mode: str, align_corners: bool, rank: int
-) -> Taps:
+def taps(op: Builder, pixel: Value, size: Value, mode: str, padding_mode: str, align_corners: bool, rank: int) -> Taps:
     """Taps of points at the pixel coordinates `pixel`, (1, P), along an axis of `size` pixels."""
     nan_is_last = rank == 5
     if mode == "bicubic":

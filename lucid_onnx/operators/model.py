@@ -7,18 +7,26 @@ from typing import TypeAlias
 
 import onnx
 import onnx_ir as ir
-from onnx_ir.passes.common import ShapeInferencePass
 from onnxscript import GraphBuilder
 
 from lucid_onnx.operators.affine_grid import affine_grid, affine_grid_backward
-from lucid_onnx.operators.building import Builder, Value, as_function_call, cast, clean, new_model
+from lucid_onnx.operators.building import (
+    Builder,
+    Value,
+    calling_model,
+    check_opset,
+    checked,
+    clean,
+    declare_outputs,
+    new_model,
+    to_function,
+)
 from lucid_onnx.operators.grid_sample import grid_sample, grid_sample_backward
 from lucid_onnx.operators.signature import Dimension, TensorSpec, resolve_shapes
 from lucid_onnx.reference.schema import (
     ONNX_MODES,
     SPATIAL_AXES,
     ArgumentError,
-    UnsupportedError,
     check_choice,
     check_modes,
     float_dtype,
@@ -26,9 +34,6 @@ from lucid_onnx.reference.schema import (
 
 OPERATORS = ("GridSample", "GridSampleGrad", "AffineGrid", "AffineGridGrad")
 """Operators that `operator_model` builds."""
-
-OLDEST_OPSET = 16
-"""The first opset with GridSample, and with ScatterElements that adds."""
 
 TARGETS = (
     "onnxruntime-cpu",
@@ -116,34 +121,68 @@ def operator_model(
     >>> [(node.domain, node.op_type) for node in model.graph.node]
     [('lucid_onnx', 'AffineGrid')]
     """
-    check_choice("operator_model", "operator", operator, OPERATORS)
     check_choice("operator_model", "target", target, TARGETS)
+    graph = _graph(operator, rank, mode, padding_mode, align_corners, dtype, grid_dtype, opset, shapes)
+    return checked(calling_model(to_function(graph, DOMAIN, operator)) if as_function else new_model(graph))
+
+
+def operator_function(
+    operator: str,
+    rank: int = 4,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = False,
+    dtype: str = "float32",
+    opset: int = 20,
+    grid_dtype: str | None = None,
+    name: str | None = None,
+) -> ir.Function:
+    """One operator, or its gradient, as a model-local function, for a model that calls several.
+
+    Parameters
+    ----------
+    operator, rank, mode, padding_mode, align_corners, dtype, opset, grid_dtype
+        As in `operator_model`.
+    name : str, optional
+        Name of the function in the domain "lucid_onnx", by default that of the operator.
+
+    Examples
+    --------
+    >>> function = operator_function("GridSample", padding_mode="border", name="sample_border")
+    >>> [value.name for value in function.inputs]
+    ['X', 'grid']
+    """
+    graph = _graph(operator, rank, mode, padding_mode, align_corners, dtype, grid_dtype, opset, None)
+    return to_function(graph, DOMAIN, operator if name is None else name)
+
+
+def _graph(
+    operator: str,
+    rank: int,
+    mode: str,
+    padding_mode: str,
+    align_corners: bool | None,
+    dtype: str,
+    grid_dtype: str | None,
+    opset: int,
+    shapes: Mapping[str, Sequence[Dimension]] | None,
+) -> ir.Graph:
+    """Checked arguments to a finished graph."""
+    check_choice("operator_model", "operator", operator, OPERATORS)
     if rank not in SPATIAL_AXES:
         raise ArgumentError(f"operator_model: rank must be 4 or 5; got {rank!r}")
     mode = {onnx_name: name for name, onnx_name in ONNX_MODES.items()}.get(mode, mode)
     check_modes("operator_model", mode, padding_mode)
-    _check_opset(opset)
+    check_opset("operator_model", opset)
     image = _element_type(dtype, "dtype")
     grid = image if grid_dtype is None else _element_type(grid_dtype, "grid_dtype")
-    inputs, outputs = _signature(operator, rank, image, grid)
-    inputs, outputs = resolve_shapes(inputs, outputs, shapes or {})
+    inputs, outputs = resolve_shapes(*_signature(operator, rank, image, grid), shapes or {})
     _check_pixels(inputs)
-    body = _body(operator, rank, mode, padding_mode, bool(align_corners), grid)
-    return _assemble(operator, body, inputs, outputs, opset, as_function)
-
-
-def _check_opset(opset: int) -> None:
-    newest = onnx.defs.onnx_opset_version()
-    if opset < OLDEST_OPSET:
-        raise UnsupportedError(
-            f"operator_model: opset must be {OLDEST_OPSET} or newer, the first with a ScatterElements that adds; "
-            f"got {opset}"
-        )
-    if opset > newest:
-        raise UnsupportedError(
-            f"operator_model: opset {opset} is newer than the installed onnx {onnx.__version__} knows; "
-            f"use {newest} or older, or upgrade onnx"
-        )
+    graph = ir.Graph([spec.value() for spec in inputs], [], nodes=[], opset_imports={"": opset}, name=operator)
+    op = GraphBuilder(graph).op
+    body = _body(operator, rank, mode, padding_mode, bool(align_corners))
+    declare_outputs(op, graph, body(op, *graph.inputs), outputs)
+    return clean(new_model(graph)).graph
 
 
 def _element_type(dtype: str, argument: str) -> ir.DataType:
@@ -154,8 +193,8 @@ def _signature(
     operator: str, rank: int, image: ir.DataType, grid: ir.DataType
 ) -> tuple[list[TensorSpec], list[TensorSpec]]:
     """Inputs and outputs of an operator with all dimensions symbolic."""
-    axes = SPATIAL_AXES[rank]
-    points = tuple(f"{axis}o" for axis in axes)
+    axes: tuple[Dimension, ...] = SPATIAL_AXES[rank]
+    points: tuple[Dimension, ...] = tuple(f"{axis}o" for axis in axes)
     d = len(axes)
     if operator in ("AffineGrid", "AffineGridGrad"):
         theta = ("N", d, d + 1)
@@ -182,9 +221,7 @@ def _check_pixels(inputs: Sequence[TensorSpec]) -> None:
         raise ArgumentError(f"operator_model: X must have at least one pixel along every axis to be sampled; got {x}")
 
 
-def _body(
-    operator: str, rank: int, mode: str, padding_mode: str, align_corners: bool, grid_dtype: ir.DataType
-) -> Body:
+def _body(operator: str, rank: int, mode: str, padding_mode: str, align_corners: bool) -> Body:
     """Function that builds the nodes of an operator from its inputs."""
 
     def forward(op: Builder, x: Value, grid: Value) -> list[Value]:
@@ -206,26 +243,3 @@ def _body(
         "AffineGridGrad": affine_backward,
     }
     return bodies[operator]
-
-
-def _assemble(
-    operator: str,
-    body: Body,
-    inputs: Sequence[TensorSpec],
-    outputs: Sequence[TensorSpec],
-    opset: int,
-    as_function: bool,
-) -> onnx.ModelProto:
-    graph = ir.Graph([spec.value() for spec in inputs], [], nodes=[], opset_imports={"": opset}, name=operator)
-    op = GraphBuilder(graph).op
-    for result, spec in zip(body(op, *graph.inputs), outputs, strict=True):
-        result = cast(op, result, spec.dtype)
-        result.name, result.shape = spec.name, ir.Shape(spec.shape)
-        graph.outputs.append(result)
-    model = clean(new_model(graph))
-    if as_function:
-        model = as_function_call(model, DOMAIN)
-    ShapeInferencePass()(model)
-    proto = ir.to_proto(model)
-    onnx.checker.check_model(proto, full_check=True)
-    return proto

@@ -62,7 +62,7 @@ def _bind(bound: dict[str, Dimension], spec: TensorSpec, given: tuple[Dimension,
     if len(given) != len(spec.shape):
         raise ArgumentError(f"operator_model: {spec.name} must be {spec.shape}; got {given}")
     for expected, dimension in zip(spec.shape, given, strict=True):
-        if isinstance(dimension, int) and dimension < 0 or not isinstance(dimension, int | str | None):
+        if (isinstance(dimension, int) and dimension < 0) or not isinstance(dimension, int | str | None):
             raise ArgumentError(f"operator_model: {spec.name} has a dimension {dimension!r} in {given}")
         if isinstance(expected, int):
             if isinstance(dimension, int) and dimension != expected:

@@ -69,13 +69,11 @@ def affine_grid(theta: npt.ArrayLike, size: Sequence[int], align_corners: bool |
     check_theta(theta.shape, sizes)
     wide = theta.astype(dtype, copy=False).astype(compute_dtype(dtype), copy=False)
     with np.errstate(all="ignore"):
-        grid = base_points(sizes, bool(align_corners), wide.dtype) @ np.swapaxes(wide, 1, 2)
+        grid: Array = base_points(sizes, bool(align_corners), wide.dtype) @ np.swapaxes(wide, 1, 2)
         return grid.reshape(sizes[0], *sizes[2:], len(sizes) - 2).astype(dtype, copy=False)
 
 
-def affine_grid_backward(
-    grad_grid: npt.ArrayLike, size: Sequence[int], align_corners: bool | None = None
-) -> Array:
+def affine_grid_backward(grad_grid: npt.ArrayLike, size: Sequence[int], align_corners: bool | None = None) -> Array:
     """Gradient of `affine_grid` with respect to theta.
 
     ``grad_theta[n]`` is the sum over the points of ``outer(grad_grid, (x, y, 1))``.

@@ -30,12 +30,12 @@ def lattice(size: int, align_corners: bool, dtype: np.dtype[Any]) -> Array:
     >>> lattice(1, True, np.dtype(np.float32)).tolist()
     [0.0]
     """
-    twice = 2 * np.arange(size, dtype=dtype)
+    twice: Array = 2 * np.arange(size, dtype=dtype)
     if not align_corners:
-        return (twice + 1) / dtype.type(size) - 1
+        return (twice + 1) / size - 1
     if size == 1:
         return twice
-    return twice / dtype.type(size - 1) - 1
+    return twice / (size - 1) - 1
 
 
 def unnormalize(coordinate: Array, size: int, align_corners: bool) -> Array:
@@ -56,7 +56,8 @@ def unnormalize_slope(size: int, align_corners: bool) -> float:
 
 def is_finite(pixel: Array) -> Array:
     """Whether a pixel coordinate is neither NaN nor infinite."""
-    return np.abs(pixel) <= np.finfo(pixel.dtype).max
+    finite: Array = np.abs(pixel) <= np.finfo(pixel.dtype).max
+    return finite
 
 
 def clip(pixel: Array, size: int, nan_is_last: bool) -> Array:

@@ -289,9 +289,7 @@ class GridSampleBackward:
 
     def apply(self, grad_out: npt.ArrayLike) -> tuple[Array, Array]:
         """Gradients with respect to the image and the grid, of their shapes and (if floating) dtypes."""
-        return grid_sample_backward(
-            grad_out, *self.saved_inputs_, self.mode_, self.padding_mode_, self.align_corners_
-        )
+        return grid_sample_backward(grad_out, *self.saved_inputs_, self.mode_, self.padding_mode_, self.align_corners_)
 
 
 def _to_channels(images: Array) -> Array:

@@ -12,8 +12,8 @@ ONNX GridSample, opset 22; ``torch.nn.functional.grid_sample``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,8 @@ from lucid_onnx.reference.coordinates import Array
 from lucid_onnx.reference.schema import KEYS_A, TAPS
 
 
-class Taps(NamedTuple):
+@dataclass(frozen=True)
+class Taps:
     """Pixels that the points read along one axis.
 
     Parameters

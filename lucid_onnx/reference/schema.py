@@ -163,9 +163,7 @@ def compute_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
 def check_choice(operator: str, argument: str, value: object, choices: Sequence[str]) -> None:
     """Raise if `value` is not one of `choices`."""
     if value not in choices:
-        raise ArgumentError(
-            f"{operator}: {argument} must be one of {', '.join(map(repr, choices))}; got {value!r}"
-        )
+        raise ArgumentError(f"{operator}: {argument} must be one of {', '.join(map(repr, choices))}; got {value!r}")
 
 
 def check_modes(operator: str, mode: object, padding_mode: object) -> None:
@@ -229,9 +227,7 @@ def check_size(size: Sequence[int], operator: str = "affine_grid") -> tuple[int,
     except (TypeError, ValueError):
         raise DtypeError(f"{operator}: size must be a sequence of integers; got {size!r}") from None
     if len(sizes) not in SPATIAL_AXES or min(sizes) < 0 or any(s != d for s, d in zip(sizes, dims, strict=True)):
-        raise ArgumentError(
-            f"{operator}: size must be (N,C,H,W) or (N,C,D,H,W), integers from 0 up; got {tuple(dims)}"
-        )
+        raise ArgumentError(f"{operator}: size must be (N,C,H,W) or (N,C,D,H,W), integers from 0 up; got {tuple(dims)}")
     return sizes
 
 
@@ -240,6 +236,4 @@ def check_theta(theta: Sequence[int], size: Sequence[int], operator: str = "affi
     d = len(size) - 2
     expected = (size[0], d, d + 1)
     if tuple(theta) != expected:
-        raise ArgumentError(
-            f"{operator}: theta must be {expected} for size {tuple(size)}; got shape {tuple(theta)}"
-        )
+        raise ArgumentError(f"{operator}: theta must be {expected} for size {tuple(size)}; got shape {tuple(theta)}")

@@ -1,0 +1,238 @@
+"""The command line: one function a command, which parses, calls the public face and prints.
+
+Exit status: 0; 1 where the job was done and its answer is no; 2 for wrong use, with one line that says why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn
+
+from lucid_onnx._version import __version__
+from lucid_onnx.reference.schema import MODES, PADDING_MODES, LucidError
+
+DESCRIPTION = "affine_grid and grid_sample for ONNX: graphs of standard operators, judged by a reference."
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit status."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        return 0
+    try:
+        status: int = options.run(options)
+        sys.stdout.flush()
+    except LucidError as error:
+        print(f"{parser.prog} {options.command}: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"{parser.prog} {options.command}: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader has gone, as in `… | head`; there is nobody left to tell.
+        sys.stderr.close()
+        return 0
+    return status
+
+
+def demo(options: argparse.Namespace) -> int:
+    """Warp a photograph in every mode and padding mode, and compare each result with the reference."""
+    from lucid_onnx.demo import run_demo
+
+    rows, model, picture = run_demo(options.image, options.out, _progress("warping", options.json))
+    failed = [row for row in rows if not row.verdict.ok]
+    if options.json:
+        files = {"model": str(model), "picture": str(picture)}
+        print(json.dumps({**files, "rows": [row.as_dict() for row in rows], "ok": not failed}, indent=2))
+        return int(bool(failed))
+    table = [
+        (
+            row.transform,
+            row.mode,
+            row.padding_mode,
+            f"{row.verdict.max_error:.1e}",
+            f"{row.verdict.max_allowed:.1e}",
+            str(row.verdict.set_aside),
+            "ok" if row.verdict.ok else "OVER",
+        )
+        for row in rows
+    ]
+    _print_table(("map", "mode", "padding", "max error", "allowed", "undecided", ""), table)
+    print(f"\n{len(rows) - len(failed)} of {len(rows)} within their bounds. Wrote {model} and {picture}.")
+    return int(bool(failed))
+
+
+def models(options: argparse.Namespace) -> int:
+    """List the models of the zoo."""
+    import inspect
+
+    from lucid_onnx.models import ZOO
+
+    rows = [
+        {
+            "name": name,
+            "about": (inspect.getdoc(model) or "").splitlines()[0],
+            "arguments": list(inspect.signature(model).parameters),
+        }
+        for name, model in ZOO.items()
+    ]
+    if options.json:
+        print(json.dumps(rows, indent=2))
+    else:
+        _print_table(("name", "about", "arguments"), [(r["name"], r["about"], ", ".join(r["arguments"])) for r in rows])
+    return 0
+
+
+def export(options: argparse.Namespace) -> int:
+    """Write a model of the zoo as an ONNX file."""
+    import lucid_onnx as lo
+
+    names = ("sizes", "output_sizes", "channels", "classes", "rank", "mode", "padding_mode", "seed")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    if options.align_corners:
+        given["align_corners"] = True
+    model = lo.export(options.model, options.output, opset=options.opset, target=options.target, **given)
+    summary = {
+        "model": options.output,
+        "opset": options.opset,
+        "nodes": len(model.graph.node),
+        "inputs": [_described(value) for value in model.graph.input],
+        "outputs": [_described(value) for value in model.graph.output],
+    }
+    if options.json:
+        print(json.dumps(summary, indent=2))
+    else:
+        inputs, outputs = ", ".join(summary["inputs"]), ", ".join(summary["outputs"])
+        print(f"Wrote {options.output}: {summary['nodes']} nodes, opset {options.opset}; {inputs} -> {outputs}.")
+    return 0
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run a model in onnxruntime on pictures and arrays."""
+    from lucid_onnx.feeding import read_inputs, write_outputs
+    from lucid_onnx.runtime import session
+
+    opened = session(options.model, options.provider, options.threads)
+    feed = read_inputs(opened, options.inputs)
+    names = [node.name for node in opened.get_outputs()]
+    results = dict(zip(names, opened.run(None, feed), strict=True))
+    if options.output is not None:
+        write_outputs(options.output, results, options.name)
+    shown = {name: {"shape": list(array.shape), "dtype": array.dtype.name} for name, array in results.items()}
+    if options.json:
+        print(json.dumps({"outputs": shown, "file": options.output}, indent=2))
+    else:
+        _print_table(
+            ("output", "shape", "dtype", "min", "max"),
+            [(name, str(array.shape), array.dtype.name, *_extremes(array)) for name, array in results.items()],
+        )
+        if options.output is not None:
+            print(f"\nWrote {options.output}.")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="lucid-onnx", description=DESCRIPTION)
+    parser.add_argument("--version", action="version", version=f"lucid-onnx {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="command", parser_class=_Parser)
+
+    command = _command(commands, "demo", demo, "lucid-onnx demo --image photo.jpg --out lucid-demo")
+    command.add_argument("--image", metavar="PATH", help="a picture; by default one that ships with lucid-onnx")
+    command.add_argument("--out", metavar="DIR", default="lucid-demo", help="folder to write to (default: %(default)s)")
+
+    _command(commands, "models", models, "lucid-onnx models")
+
+    command = _command(
+        commands, "export", export, "lucid-onnx export spatial_transformer -o st.onnx --sizes 64x64 --channels 3"
+    )
+    command.add_argument("model", help="name of a model; `lucid-onnx models` lists them")
+    command.add_argument("-o", "--output", metavar="PATH", required=True, help="file to write")
+    command.add_argument("--opset", type=int, default=20, help="16 or newer (default: %(default)s)")
+    command.add_argument("--target", default="onnxruntime-cpu", help="runtime it is for (default: %(default)s)")
+    command.add_argument("--sizes", type=_sizes, metavar="HxW", help="input sizes, 28x28 or 16x32x32")
+    command.add_argument("--output-sizes", type=_sizes, metavar="HxW", help="output sizes, if they differ")
+    command.add_argument("--channels", type=int, help="channels of the input")
+    command.add_argument("--classes", type=int, help="classes to tell apart")
+    command.add_argument("--rank", type=int, choices=(4, 5), help="4 for images, 5 for volumes, if of any size")
+    command.add_argument("--mode", choices=MODES, help="interpolation")
+    command.add_argument("--padding-mode", choices=PADDING_MODES, help="what lies outside the image")
+    command.add_argument("--align-corners", action="store_true", help="-1 and 1 are the centres of the edge pixels")
+    command.add_argument("--seed", type=int, help="decides on the starting values")
+
+    example = "lucid-onnx run warp.onnx X=photo.jpg 'theta=[[[0.5,0,0],[0,0.5,0]]]' -o out.png"
+    command = _command(commands, "run", run, example)
+    command.add_argument("model", help="an ONNX file")
+    command.add_argument(
+        "inputs",
+        nargs="*",
+        metavar="INPUT",
+        help="NAME=picture, NAME=array.npy, NAME=[[1,2],[3,4]], an .npz with an array for each input, "
+        "or a picture alone for the one input that takes it",
+    )
+    command.add_argument("-o", "--output", metavar="PATH", help="a picture, or an .npz with every output")
+    command.add_argument("--name", help="output to write as a picture (default: the first that is an image)")
+    command.add_argument("--provider", action="append", help="execution provider; may be repeated, the first first")
+    command.add_argument("--threads", type=int, help="threads within one operator")
+    return parser
+
+
+def _command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], int], example: str
+) -> argparse.ArgumentParser:
+    about = (run.__doc__ or "").strip()
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=about, description=about, epilog=f"example: {example}"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.lower().split("x"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"sizes are written 28x28 or 16x32x32; got {text!r}") from None
+
+
+def _described(value: Any) -> str:
+    """Name and shape of an input or output."""
+    dims = value.type.tensor_type.shape.dim
+    return f"{value.name} ({', '.join(d.dim_param or str(d.dim_value) for d in dims)})"
+
+
+def _extremes(array: Any) -> tuple[str, str]:
+    if not array.size or array.dtype.kind not in "fiub":
+        return "", ""
+    return f"{array.min():.4g}", f"{array.max():.4g}"
+
+
+def _print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    lines = [header, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    for line in lines:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _progress(what: str, quiet: bool) -> Callable[[Iterable[Any]], Iterable[Any]]:
+    """A progress bar on standard error if that is a terminal and rich is there; nothing otherwise."""
+    if quiet or not sys.stderr.isatty():
+        return iter
+    try:
+        from rich.console import Console
+        from rich.progress import track
+    except ImportError:
+        return iter
+    return lambda steps: track(steps, description=what, console=Console(stderr=True), transient=True)

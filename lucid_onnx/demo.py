@@ -1,0 +1,180 @@
+"""The main job, shown: a photograph under affine maps, in onnxruntime, against the reference."""
+
+from __future__ import annotations
+
+import importlib.resources
+import itertools
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnx_ir as ir
+from onnxscript import GraphBuilder
+
+from lucid_onnx import reference
+from lucid_onnx.conformance.tolerance import Verdict, image_range, judge, undecided
+from lucid_onnx.files import make_folder, replacing, write_model
+from lucid_onnx.images import read_image
+from lucid_onnx.models.signature import image_spec, theta_spec
+from lucid_onnx.operators.building import call, checked, declare_outputs, dims, named, new_model
+from lucid_onnx.operators.model import operator_function
+from lucid_onnx.operators.signature import TensorSpec
+from lucid_onnx.reference.schema import MODES, PADDING_MODES, UnsupportedError
+from lucid_onnx.runtime import session
+
+Array = npt.NDArray[Any]
+
+CELLS = tuple(itertools.product(MODES, PADDING_MODES))
+"""Every mode with every padding mode: an output of ``warp.onnx`` each."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One warped image and how it compares with the reference."""
+
+    transform: str
+    mode: str
+    padding_mode: str
+    verdict: Verdict
+
+    def as_dict(self) -> dict[str, Any]:
+        """The row as plain data."""
+        cell = {"transform": self.transform, "mode": self.mode, "padding_mode": self.padding_mode}
+        return {**cell, **asdict(self.verdict), "ok": self.verdict.ok}
+
+
+def transforms(height: int, width: int) -> dict[str, Array]:
+    """Affine maps of the demo, (1, 2, 3) of float32, for an image of `height` by `width` pixels.
+
+    In normalised coordinates both axes run from -1 to 1, so a rotation of the pixels needs the aspect ratio.
+    """
+    angle, aspect = np.deg2rad(30), width / height
+    cos, sin = np.cos(angle), np.sin(angle)
+    maps = {
+        "rotation 30°": [[cos, -sin / aspect, 0], [sin * aspect, cos, 0]],
+        "zoom 2x": [[0.5, 0, 0.1], [0, 0.5, -0.1]],
+        "shear 0.4": [[1.17, 0.4 / aspect, 0.013], [0, 1.17, 0.017]],
+    }
+    return {name: np.array([theta], np.float32) for name, theta in maps.items()}
+
+
+def warp_model() -> onnx.ModelProto:
+    """An image and theta in; the warped image in every mode and padding mode out.
+
+    One AffineGrid feeds a GridSample for each; all are model-local functions of standard operators.
+
+    Examples
+    --------
+    >>> [value.name for value in warp_model().graph.output][:2]
+    ['bilinear_zeros', 'bilinear_border']
+    """
+    inputs = [image_spec("X", None, None, 2), theta_spec(2)]
+    opsets = {"": 20, "lucid_onnx": 1}
+    graph = ir.Graph([spec.value() for spec in inputs], [], nodes=[], opset_imports=opsets, name="warp")
+    builder = GraphBuilder(graph)
+    x, theta = graph.inputs
+    grid = named(call(builder, operator_function("AffineGrid"), theta, dims(builder.op, x, 0, 4)), "grid")
+    warped, specs = [], []
+    for mode, padding_mode in CELLS:
+        name = f"{mode}_{padding_mode}"
+        sampler = operator_function("GridSample", mode=mode, padding_mode=padding_mode, name=f"GridSample_{name}")
+        warped.append(call(builder, sampler, x, grid))
+        specs.append(TensorSpec(name, ir.DataType.FLOAT, inputs[0].shape))
+    declare_outputs(builder.op, graph, warped, specs)
+    model = new_model(graph)
+    model.functions.update(builder.functions)
+    return checked(model)
+
+
+def run_demo(
+    image: str | os.PathLike[str] | None,
+    out: str | os.PathLike[str],
+    progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
+) -> tuple[list[Row], Path, Path]:
+    """Warp a photograph, judge every result, and write the model and a picture.
+
+    Parameters
+    ----------
+    image : path, optional
+        A picture; by default the one that ships with the package.
+    out : path
+        Folder for ``warp.onnx`` and ``warp.png``.
+    progress : callable
+        Wraps the iteration over the maps.
+
+    Returns
+    -------
+    rows : list of Row
+        A row for each map, mode and padding mode.
+    model, picture : Path
+        The files written.
+    """
+    _matplotlib()
+    x = read_image(_photograph() if image is None else image)
+    folder = make_folder(out)
+    model_path, picture_path = folder / "warp.onnx", folder / "warp.png"
+    write_model(warp_model(), model_path)
+    warp = session(model_path)
+    names = [f"{mode}_{padding_mode}" for mode, padding_mode in CELLS]
+    rows, panels = [], []
+    for transform, theta in progress(list(transforms(*x.shape[2:]).items())):
+        results = warp.run(names, {"X": x, "theta": theta})
+        for (mode, padding_mode), result in zip(CELLS, results, strict=True):
+            rows.append(Row(transform, mode, padding_mode, _judge(result, x, theta, mode, padding_mode)))
+            panels.append(result[0])
+    _draw(x[0], rows, panels, picture_path)
+    return rows, model_path, picture_path
+
+
+def _photograph() -> Path:
+    return Path(str(importlib.resources.files("lucid_onnx") / "data" / "chelsea.jpg"))
+
+
+def _judge(result: Array, x: Array, theta: Array, mode: str, padding_mode: str) -> Verdict:
+    """Compare with the reference from theta on, so that the error of the grid counts too."""
+
+    def compute(dtype: np.dtype[Any]) -> Array:
+        grid = reference.affine_grid(theta.astype(dtype), x.shape)
+        return reference.grid_sample(x.astype(dtype), grid, mode, padding_mode)
+
+    grid = reference.affine_grid(theta.astype(np.float64), x.shape)
+    doubtful = undecided(grid, x.shape[2:], mode, padding_mode, False, "float32")
+    return judge(result, compute, "float32", image_range(x), doubtful[:, None])
+
+
+def _draw(x: Array, rows: list[Row], panels: list[Array], path: Path) -> None:
+    """One picture: the photograph on the left, a line of warped ones for each map."""
+    figure_class, grid_spec = _matplotlib()
+    lines = len(rows) // len(CELLS)
+    aspect = x.shape[1] / x.shape[2]
+    width, height = 2.0, 2.0 * aspect + 0.5
+    figure = figure_class(figsize=(width * (len(CELLS) + 2), height * lines + 0.5), layout="constrained")
+    areas = grid_spec(lines, len(CELLS) + 2, figure=figure)
+    _show(figure.add_subplot(areas[:, :2]), x, f"original, {x.shape[2]} x {x.shape[1]}", 11)
+    for k, (row, panel) in enumerate(zip(rows, panels, strict=True)):
+        line, column = divmod(k, len(CELLS))
+        title = f"{row.transform}\n{row.mode}, {row.padding_mode}"
+        _show(figure.add_subplot(areas[line, column + 2]), panel, title, 9)
+    figure.suptitle("affine_grid + grid_sample as an ONNX model in onnxruntime")
+    with replacing(path) as beside:
+        figure.savefig(beside, dpi=110)
+
+
+def _show(axes: Any, image: Array, title: str, size: float) -> None:
+    axes.imshow(np.clip(np.moveaxis(image, 0, -1), 0, 1), interpolation="nearest")
+    axes.set_title(title, fontsize=size)
+    axes.set_axis_off()
+
+
+def _matplotlib() -> tuple[Any, Any]:
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.gridspec import GridSpec
+    except ImportError:
+        raise UnsupportedError("the demo draws with matplotlib: pip install 'lucid-onnx[viz]'") from None
+    return Figure, GridSpec
