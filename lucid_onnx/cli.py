@@ -80,18 +80,15 @@ def models(options: argparse.Namespace) -> int:
 
     from lucid_onnx.models import ZOO
 
+    header = ("name", "about", "arguments")
     rows = [
-        {
-            "name": name,
-            "about": (inspect.getdoc(model) or "").splitlines()[0],
-            "arguments": list(inspect.signature(model).parameters),
-        }
+        (name, (inspect.getdoc(model) or "").splitlines()[0], ", ".join(inspect.signature(model).parameters))
         for name, model in ZOO.items()
     ]
     if options.json:
-        print(json.dumps(rows, indent=2))
+        print(json.dumps([dict(zip(header, row, strict=True)) for row in rows], indent=2))
     else:
-        _print_table(("name", "about", "arguments"), [(r["name"], r["about"], ", ".join(r["arguments"])) for r in rows])
+        _print_table(header, rows)
     return 0
 
 
