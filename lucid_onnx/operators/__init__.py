@@ -2,7 +2,7 @@
 
 from lucid_onnx.operators.affine_grid import affine_grid, affine_grid_backward
 from lucid_onnx.operators.grid_sample import grid_sample, grid_sample_backward
-from lucid_onnx.operators.model import OPERATORS, TARGETS, operator_model
+from lucid_onnx.operators.model import OPERATORS, TARGETS, operator_function, operator_model
 
 __all__ = [
     "OPERATORS",
@@ -11,5 +11,6 @@ __all__ = [
     "affine_grid_backward",
     "grid_sample",
     "grid_sample_backward",
+    "operator_function",
     "operator_model",
 ]

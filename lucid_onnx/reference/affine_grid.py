@@ -19,6 +19,7 @@ from lucid_onnx.reference.schema import (
     AmpPolicy,
     ArgumentError,
     OpSchema,
+    autocast,
     check_size,
     check_theta,
     compute_dtype,
@@ -180,4 +181,6 @@ class AffineGridBackward:
 
     def apply(self, grad_out: npt.ArrayLike) -> Array:
         """Gradient with respect to theta, of theta's shape and dtype."""
-        return affine_grid_backward(grad_out, self._size, self.align_corners_).astype(self._dtype, copy=False)
+        with autocast(None):
+            grad_theta = affine_grid_backward(grad_out, self._size, self.align_corners_)
+        return grad_theta.astype(self._dtype, copy=False)

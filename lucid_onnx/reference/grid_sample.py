@@ -18,6 +18,7 @@ from lucid_onnx.reference.coordinates import Array, unnormalize, unnormalize_slo
 from lucid_onnx.reference.schema import (
     AmpPolicy,
     OpSchema,
+    autocast,
     check_grad_out,
     check_grid_sample,
     check_volume_mode,
@@ -252,7 +253,7 @@ class GridSampleBackward:
     input_shape_, grid_shape_ : tuple of int
         Shapes of the image and of the grid, which are those of their gradients.
     saved_inputs_ : tuple of Array
-        The image and the grid.
+        The image and the grid, as `autocast` had them.
 
     Examples
     --------
@@ -271,7 +272,12 @@ class GridSampleBackward:
         self.align_corners_ = align_corners
         self.input_shape_ = x.shape
         self.grid_shape_ = grid.shape
-        self.saved_inputs_ = (x, grid)
+        self.saved_inputs_ = (
+            x.astype(SCHEMA.input_dtype(x.dtype, "x"), copy=False),
+            grid.astype(SCHEMA.input_dtype(grid.dtype, "grid"), copy=False),
+        )
+        with autocast(None):
+            self._dtypes = (SCHEMA.input_dtype(x.dtype, "x"), SCHEMA.input_dtype(grid.dtype, "grid"))
 
     @classmethod
     def forward(
@@ -289,7 +295,11 @@ class GridSampleBackward:
 
     def apply(self, grad_out: npt.ArrayLike) -> tuple[Array, Array]:
         """Gradients with respect to the image and the grid, of their shapes and (if floating) dtypes."""
-        return grid_sample_backward(grad_out, *self.saved_inputs_, self.mode_, self.padding_mode_, self.align_corners_)
+        x, grid = self.saved_inputs_
+        how = self.mode_, self.padding_mode_
+        with autocast(None):
+            grad_x, grad_grid = grid_sample_backward(grad_out, x, grid, *how, self.align_corners_)
+        return grad_x.astype(self._dtypes[0], copy=False), grad_grid.astype(self._dtypes[1], copy=False)
 
 
 def _to_channels(images: Array) -> Array:

@@ -76,14 +76,15 @@ _autocast_dtype: contextvars.ContextVar[np.dtype[Any] | None] = contextvars.Cont
 
 
 @contextlib.contextmanager
-def autocast(dtype: npt.DTypeLike | str) -> Iterator[None]:
+def autocast(dtype: npt.DTypeLike | str | None) -> Iterator[None]:
     """Run the operators inside the block in `dtype`, as each operator's `AmpPolicy` allows.
 
     Parameters
     ----------
-    dtype : str or dtype
-        "float16", "bfloat16", "float32" or "float64". NumPy runs on the CPU, where float16 stands for
-        float32: inside ``autocast("float16")`` inputs are cast to float32 and results are float32.
+    dtype : str, dtype or None
+        "float16", "bfloat16", "float32" or "float64"; None switches an outer autocast off. NumPy runs on the
+        CPU, where float16 stands for float32: inside ``autocast("float16")`` inputs are cast to float32 and
+        results are float32.
 
     Raises
     ------
@@ -99,7 +100,7 @@ def autocast(dtype: npt.DTypeLike | str) -> Iterator[None]:
     ...     print(affine_grid(theta, (1, 1, 2, 2)).dtype)
     bfloat16
     """
-    token = _autocast_dtype.set(float_dtype(dtype, "autocast", "dtype"))
+    token = _autocast_dtype.set(None if dtype is None else float_dtype(dtype, "autocast", "dtype"))
     try:
         yield
     finally:

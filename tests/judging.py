@@ -1,0 +1,42 @@
+"""Comparison of forward and backward results with the reference, by the tolerance rule."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lucid_onnx.conformance.tolerance import as_computed, image_range, judge, undecided
+from lucid_onnx.reference import grid_sample_nd, grid_sample_nd_backward
+
+
+class Case:
+    """One call of grid_sample, and what the reference says of it."""
+
+    def __init__(self, x, grid, grad_out, mode, padding_mode, align_corners, dtype):
+        self.x, self.grid = x, grid
+        self.how = (mode, padding_mode, align_corners)
+        self.dtype = dtype
+        sizes = x.shape[2:]
+        self.seen = as_computed(grid, sizes, align_corners, dtype)
+        self.doubtful = undecided(grid, sizes, *self.how, dtype)
+        self.doubtful_slope = undecided(grid, sizes, *self.how, dtype, derivative=True)
+        # A point that may land on either of two pixels must not count when gradients of pixels are compared.
+        self.grad_out = np.where(self.doubtful[:, None], 0, grad_out).astype(grad_out.dtype)
+
+    def judge_y(self, y):
+        def compute(dtype):
+            return grid_sample_nd(self.x.astype(dtype), self._grid(dtype), *self.how)
+
+        return judge(y, compute, self.dtype, image_range(self.x), self.doubtful[:, None])
+
+    def judge_grad_x(self, grad_x):
+        return judge(grad_x, lambda dtype: self._backward(dtype)[0], self.dtype)
+
+    def judge_grad_grid(self, grad_grid):
+        doubtful = (self.doubtful | self.doubtful_slope)[..., None]
+        return judge(grad_grid, lambda dtype: self._backward(dtype)[1], self.dtype, None, doubtful)
+
+    def _backward(self, dtype):
+        return grid_sample_nd_backward(self.grad_out.astype(dtype), self.x.astype(dtype), self._grid(dtype), *self.how)
+
+    def _grid(self, dtype):
+        return (self.seen if dtype == np.float64 else self.grid).astype(dtype)

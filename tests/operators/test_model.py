@@ -1,0 +1,140 @@
+"""What `operator_model` returns beside its numbers: names, shapes, functions, errors."""
+
+import re
+
+import cells
+import numpy as np
+import onnx
+import pytest
+
+import lucid_onnx as lo
+from lucid_onnx.operators import OPERATORS, TARGETS, operator_function
+
+SAMPLERS = ("GridSample", "AffineGrid")
+
+
+def shape_of(value):
+    return tuple(d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim)
+
+
+@pytest.mark.parametrize("rank", [4, 5])
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_holds_standard_operators_but_neither_of_the_two(operator, rank):
+    model = lo.operator_model(operator, rank)
+    assert {node.domain for node in model.graph.node} == {""}
+    assert not {node.op_type for node in model.graph.node} & {*SAMPLERS, "If", "Loop", "Scan"}
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_is_the_same_for_every_target(operator):
+    models = {lo.operator_model(operator, target=target).SerializeToString() for target in TARGETS}
+    assert len(models) == 1
+
+
+def test_signature():
+    model = lo.operator_model("GridSampleGrad", rank=5, mode="cubic", dtype="float16", grid_dtype="float32")
+    inputs = {value.name: (shape_of(value), value.type.tensor_type.elem_type) for value in model.graph.input}
+    half, single = onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT
+    assert inputs == {
+        "dY": (("N", "C", "Do", "Ho", "Wo"), half),
+        "X": (("N", "C", "D", "H", "W"), half),
+        "grid": (("N", "Do", "Ho", "Wo", 3), single),
+    }
+    outputs = {value.name: (shape_of(value), value.type.tensor_type.elem_type) for value in model.graph.output}
+    assert outputs == {"dX": inputs["X"], "dgrid": inputs["grid"]}
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_known_dimensions_are_used_and_leave_no_shape_arithmetic(operator):
+    shapes = {"X": (2, 3, 4, 5), "grid": (2, 6, 7, 2), "dY": (2, 3, 6, 7), "theta": (2, 2, 3), "dgrid": (2, 4, 5, 2)}
+    names = [value.name for value in lo.operator_model(operator).graph.input]
+    model = lo.operator_model(operator, shapes={name: shapes[name] for name in names if name in shapes})
+    assert all(0 not in shape_of(value) for value in model.graph.output)
+    if "Grid" in operator and "Sample" in operator:
+        assert not {node.op_type for node in model.graph.node} & {"Shape", "Range", "Constant"}
+    assert len(model.graph.node) < len(lo.operator_model(operator).graph.node)
+
+
+@pytest.mark.parametrize("cell", cells.CELLS, ids=cells.cell_id)
+def test_static_shapes_give_what_symbolic_ones_give(cell):
+    rank, mode, padding_mode, align_corners = cell
+    arguments = {"rank": rank, "mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}
+    for shape in cells.IMAGES[rank]:
+        x = cells.image(shape, np.float32)
+        grid = cells.grid("outside", shape, align_corners, np.float32)
+        feed = {"dY": cells.grad_out(shape, np.float32), "X": x, "grid": grid}
+        shapes = {name: array.shape for name, array in feed.items()}
+        symbolic = lo.session(lo.operator_model("GridSampleGrad", **arguments)).run(None, feed)
+        static = lo.session(lo.operator_model("GridSampleGrad", **arguments, shapes=shapes)).run(None, feed)
+        for ours, theirs in zip(static, symbolic, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_symbol_is_one_dimension_wherever_it_stands():
+    model = lo.operator_model("GridSample", shapes={"X": (1, None, "height", 8)})
+    assert [shape_of(value) for value in model.graph.input] == [(1, 0, "height", 8), (1, "Ho", "Wo", 2)]
+    assert shape_of(model.graph.output[0])[0] == 1
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_as_a_function_one_node_stands_for_the_operator(operator):
+    plain = lo.operator_model(operator, mode="bicubic", padding_mode="reflection")
+    model = lo.operator_model(operator, mode="bicubic", padding_mode="reflection", as_function=True)
+    assert [(node.domain, node.op_type) for node in model.graph.node] == [("lucid_onnx", operator)]
+    assert [(f.domain, f.name) for f in model.functions] == [("lucid_onnx", operator)]
+    rng = np.random.default_rng(0)
+    arrays = {"X": (2, 3, 4, 5), "grid": (2, 3, 3, 2), "dY": (2, 3, 3, 3), "theta": (2, 2, 3), "dgrid": (2, 4, 5, 2)}
+    names = [value.name for value in plain.graph.input]
+    feed = {name: rng.standard_normal(arrays[name]).astype(np.float32) for name in names if name in arrays}
+    if "size" in names:
+        feed["size"] = np.array([2, 3, 4, 5])
+    for ours, theirs in zip(lo.session(model).run(None, feed), lo.session(plain).run(None, feed), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_function_may_have_a_name_of_its_own():
+    assert operator_function("AffineGrid", name="affine_16").name == "affine_16"
+
+
+def test_values_are_named_for_what_they_hold():
+    model = lo.operator_model("GridSampleGrad", padding_mode="border")
+    names = {name for node in model.graph.node for name in node.output}
+    assert {"x_pixel", "y_pixel", "x_index", "x_weight", "x_slope", "corner_weights", "corner_indices"} <= names
+    assert {"corner_3_pixels", "corner_3_weight", "grad_pixels_3", "dX", "dgrid"} <= names
+    assert all(re.match(r"(x|y|corner_\d)/", node.name) for node in model.graph.node if node.name.count("/"))
+
+
+def test_names_are_unique_and_inputs_are_used():
+    for operator in OPERATORS:
+        model = lo.operator_model(operator, rank=5)
+        outputs = [name for node in model.graph.node for name in node.output]
+        assert len(outputs) == len(set(outputs))
+        used = {name for node in model.graph.node for name in node.input}
+        assert {value.name for value in model.graph.input} <= used
+
+
+WRONG = [
+    ({"operator": "Resize"}, ValueError, "operator must be one of 'GridSample'.*got 'Resize'"),
+    ({"rank": 3}, ValueError, "rank must be 4 or 5; got 3"),
+    ({"mode": "trilinear"}, ValueError, "mode must be one of.*got 'trilinear'"),
+    ({"padding_mode": "wrap"}, ValueError, "padding_mode must be one of.*got 'wrap'"),
+    ({"dtype": "int8"}, TypeError, "dtype must be one of float16.*got int8"),
+    ({"grid_dtype": "float8"}, TypeError, "grid_dtype must be one of float16.*got float8"),
+    ({"opset": 15}, NotImplementedError, "opset must be 16 or newer; got 15"),
+    ({"opset": 999}, NotImplementedError, "opset 999 is newer than the installed onnx .* knows"),
+    ({"target": "abacus"}, ValueError, "target must be one of 'onnxruntime-cpu'.*got 'abacus'"),
+    ({"shapes": {"x": (1, 1, 2, 2)}}, ValueError, "shapes names 'x'; the inputs are X, grid"),
+    ({"shapes": {"X": (1, 1, 2)}}, ValueError, r"X must be .*got \(1, 1, 2\)"),
+    ({"shapes": {"X": (1, 1, -2, 2)}}, ValueError, "dimension -2"),
+    ({"shapes": {"X": (1, 1, 2.5, 2)}}, ValueError, "dimension 2.5"),
+    ({"shapes": {"grid": (1, 2, 2, 3)}}, ValueError, r"grid must be .*got \(1, 2, 2, 3\)"),
+    ({"shapes": {"X": (1, 1, 2, 2), "grid": (2, 3, 3, 2)}}, ValueError, "N is 2 in grid .* but 1 in another input"),
+    ({"shapes": {"X": (1, 1, 0, 2)}}, ValueError, "at least one pixel along every axis"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "error", "message"), WRONG, ids=[str(arguments) for arguments, *_ in WRONG])
+def test_wrong_arguments_say_what_was_expected(arguments, error, message):
+    with pytest.raises(error, match=message) as caught:
+        lo.operator_model(**{"operator": "GridSample", **arguments})
+    assert isinstance(caught.value, lo.LucidError)
