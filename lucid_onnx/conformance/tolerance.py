@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lucid_onnx.reference import coordinates
-from lucid_onnx.reference.schema import float_dtype
+from lucid_onnx.reference.schema import ArgumentError, float_dtype
 
 Array = npt.NDArray[Any]
 
@@ -100,7 +100,7 @@ def judge(
     eps, own = _own_error(compute, working, truth)
     got = np.asarray(got).astype(np.float64)
     if got.shape != truth.shape:
-        raise AssertionError(f"the result has shape {got.shape}, the reference {truth.shape}")
+        raise ArgumentError(f"judge: the result has shape {got.shape}, the reference {truth.shape}")
     aside = np.zeros(truth.shape, bool) if undecided is None else np.broadcast_to(undecided, truth.shape)
     same = (got == truth) | (np.isnan(got) & np.isnan(truth))
     finite = np.isfinite(truth) & np.isfinite(got)
@@ -206,7 +206,8 @@ def _own_error(compute: Callable[[np.dtype[Any]], Array], working: np.dtype[Any]
     """
     probe = np.dtype(np.float32) if working == np.float64 else working
     eps, probe_eps = (float(ml_dtypes.finfo(dtype).eps) for dtype in (working, probe))  # type: ignore[no-untyped-call]
-    own = np.abs(np.asarray(compute(probe)).astype(np.float64) - truth)
+    with np.errstate(invalid="ignore"):
+        own = np.abs(np.asarray(compute(probe)).astype(np.float64) - truth)
     own[~np.isfinite(own)] = 0
     return eps, own * (eps / probe_eps)
 

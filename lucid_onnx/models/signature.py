@@ -21,6 +21,12 @@ def theta_spec(axes: int) -> TensorSpec:
     return TensorSpec("theta", ir.DataType.FLOAT, ("N", axes, axes + 1))
 
 
+def check_count(model: str, argument: str, count: int | None) -> None:
+    """Raise unless `count` is a number of channels or classes."""
+    if count is not None and count < 1:
+        raise ArgumentError(f"{model}: {argument} must be 1 or more; got {count}")
+
+
 def check_sizes(
     model: str, argument: str, sizes: Sequence[int], axes: int | None = None, least: int = 1
 ) -> tuple[int, ...]:

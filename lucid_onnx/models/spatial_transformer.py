@@ -9,7 +9,7 @@ from onnxscript import OpBuilder, nn
 
 from lucid_onnx.models.affine_warp import AffineWarp
 from lucid_onnx.models.layers import Conv, Linear, parameter, pooled_relu, pooled_size
-from lucid_onnx.models.signature import check_sizes, image_spec, theta_spec
+from lucid_onnx.models.signature import check_count, check_sizes, image_spec, theta_spec
 from lucid_onnx.operators.building import Value, named
 from lucid_onnx.operators.signature import TensorSpec
 
@@ -87,6 +87,8 @@ class SpatialTransformer(nn.Module):
     ) -> None:
         super().__init__()
         self._sizes = check_sizes("SpatialTransformer", "sizes", sizes, least=4)
+        check_count("SpatialTransformer", "channels", channels)
+        check_count("SpatialTransformer", "hidden", hidden)
         self._channels = channels
         self.axes = len(self._sizes)
         self.localization = Localization(self._sizes, channels, hidden, np.random.default_rng(seed))

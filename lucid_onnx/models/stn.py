@@ -9,7 +9,7 @@ import onnx_ir as ir
 from onnxscript import OpBuilder, nn
 
 from lucid_onnx.models.layers import Conv, Linear, pooled_relu, pooled_size
-from lucid_onnx.models.signature import theta_spec
+from lucid_onnx.models.signature import check_count, theta_spec
 from lucid_onnx.models.spatial_transformer import SpatialTransformer
 from lucid_onnx.operators.building import Value
 from lucid_onnx.operators.signature import TensorSpec
@@ -44,6 +44,7 @@ class STN(nn.Module):
         seed: int = 0,
     ) -> None:
         super().__init__()
+        check_count("STN", "classes", classes)
         self.transformer = SpatialTransformer(sizes, channels, None, mode, padding_mode, align_corners, seed=seed)
         rng = np.random.default_rng(seed + 1)
         self.axes = self.transformer.axes

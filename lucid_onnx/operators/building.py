@@ -15,7 +15,7 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes import Sequential
 from onnx_ir.passes import common as passes
-from onnxscript import GraphBuilder, OpBuilder, optimizer
+from onnxscript import GraphBuilder, OpBuilder, nn, optimizer
 
 from lucid_onnx._version import __version__
 from lucid_onnx.operators.signature import TensorSpec
@@ -112,8 +112,15 @@ def reshape(op: Builder, value: Value, *dimensions: Value | list[int]) -> Value:
 
 
 def clean(model: ir.Model) -> ir.Model:
-    """`model`, in place: what is known is folded, what is the same is computed once, what is unused is gone."""
-    optimizer.fold_constants(model, input_size_limit=1024, output_size_limit=1024)
+    """`model`, in place: what is known is folded, what is the same is computed once, what is unused is gone.
+
+    Parameters stay as they are and keep their names.
+    """
+    # Before the folding, which takes values of one name for one value.
+    passes.NameFixPass()(model)
+    optimizer.fold_constants(
+        model, onnx_shape_inference=True, input_size_limit=1024, output_size_limit=1024, should_fold=_no_parameter
+    )
     Sequential(
         passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
         passes.CommonSubexpressionEliminationPass(),
@@ -123,6 +130,11 @@ def clean(model: ir.Model) -> ir.Model:
         passes.NameFixPass(),
     )(model)
     return model
+
+
+def _no_parameter(node: ir.Node) -> bool | None:
+    """False for a node that reads a parameter, None (the folder decides) for any other."""
+    return False if any(isinstance(value, nn.Parameter) for value in node.inputs) else None
 
 
 def new_model(graph: ir.Graph) -> ir.Model:

@@ -3,10 +3,9 @@
 import cells
 import numpy as np
 import pytest
+import record
 
 from lucid_onnx.reference import affine_grid, affine_grid_backward, grid_sample, grid_sample_backward
-
-import record
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,87 @@
+"""`export` of modules that are not ours, and what it refuses."""
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+from onnxscript import nn
+
+import lucid_onnx as lo
+from lucid_onnx.operators import affine_grid, grid_sample
+
+
+class Shear(nn.Module):
+    """A module as a user would write it: two samplings, and an output that is an input."""
+
+    def __init__(self):
+        super().__init__()
+        self.theta = nn.Parameter((1, 2, 3), data=ir.tensor(np.float32([[[1, 0.5, 0], [0, 1, 0]]])))
+
+    def forward(self, op, x):
+        grid = affine_grid(op, self.theta, op.Shape(x), False, 4)
+        once = grid_sample(op, x, grid, "bilinear", "border", False)
+        return once, grid_sample(op, once, grid, "bilinear", "border", False), x
+
+
+class Unfilled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter((3,))
+
+    def forward(self, op, x):
+        return op.Mul(x, self.weight)
+
+
+def test_a_module_of_the_users_own(tmp_path):
+    shear = Shear()
+    for attempt in range(2):  # a module can be exported again
+        path = tmp_path / f"{attempt}.onnx"
+        lo.export(shear, path, inputs={"grid": (1, "C", "H", "W")}, outputs=["once", "x_pixel", "same"])
+        x = np.random.default_rng(0).standard_normal((1, 2, 4, 5)).astype(np.float32)
+        once, twice, same = lo.session(path).run(["once", "x_pixel", "same"], {"grid": x})
+        grid = lo.affine_grid(np.float32([[[1, 0.5, 0], [0, 1, 0]]]), x.shape)
+        expected = lo.grid_sample(x, grid, padding_mode="border")
+        np.testing.assert_allclose(once, expected, atol=1e-5)
+        np.testing.assert_allclose(twice, lo.grid_sample(expected, grid, padding_mode="border"), atol=1e-5)
+        np.testing.assert_array_equal(same, x)
+        assert [value.name for value in onnx.load(path).graph.initializer if value.name == "theta"]
+
+
+def test_outputs_have_names_of_their_own_accord(tmp_path):
+    model = lo.export(Shear(), tmp_path / "shear.onnx", inputs={"x": (1, 1, 4, 4)})
+    assert [value.name for value in model.graph.output] == ["Y0", "Y1", "Y2"]
+
+
+WRONG = [
+    (lambda path: lo.export("resnet", path), ValueError, "a model's name must be one of 'affine_warp'.*got 'resnet'"),
+    (lambda path: lo.export(3, path), TypeError, "source must be a name of the zoo .* got int"),
+    (lambda path: lo.export("stn", path, opset=15), NotImplementedError, "opset must be 16 or newer"),
+    (lambda path: lo.export("stn", path, target="abacus"), ValueError, "target must be one of"),
+    (lambda path: lo.export(Shear(), path), ValueError, "Shear does not say what its inputs are; name them"),
+    (
+        lambda path: lo.export(Shear(), path, inputs={"x": (1, 1, 4, 4)}, outputs=["y"]),
+        ValueError,
+        "returns 3 outputs, but 1 are named",
+    ),
+    (lambda path: lo.export(Shear(), path, mode="bicubic"), ValueError, "made already has no argument mode"),
+    (lambda path: lo.export(Unfilled(), path, inputs={"x": (3,)}), ValueError, "parameters without values: weight"),
+    (lambda path: lo.export("stn", path / "no" / "folder.onnx"), ValueError, "cannot write .*No such file"),
+    (lambda path: lo.export("stn", path.parent), ValueError, "cannot write .*it is a folder"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), WRONG, ids=[message for *_, message in WRONG])
+def test_what_is_refused_leaves_no_file(tmp_path, call, error, message):
+    with pytest.raises(error, match=message) as caught:
+        call(tmp_path / "model.onnx")
+    assert isinstance(caught.value, lo.LucidError)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_failure_leaves_what_was_there(tmp_path):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"precious")
+    with pytest.raises(ValueError, match="without values"):
+        lo.export(Unfilled(), path, inputs={"x": (3,)})
+    assert path.read_bytes() == b"precious"
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,112 @@
+"""Who may import whom: never upward, never sideways beyond this."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lucid_onnx
+
+PACKAGE = Path(lucid_onnx.__file__).parent
+ROOT = PACKAGE.parent
+MAY_IMPORT = {
+    # module or room: what of lucid_onnx it may import, beside itself
+    "_version": (),
+    "reference": (),
+    "files": ("reference.schema",),
+    "images": ("files", "reference.schema"),
+    "operators": ("_version", "reference.schema"),
+    "runtime": ("files", "reference.schema"),
+    "models": ("operators", "reference.schema"),
+    "exporters": ("files", "models", "operators", "reference.schema"),
+    "conformance": ("operators", "reference", "runtime"),
+    "feeding": ("files", "images", "reference.schema", "runtime"),
+    "demo": ("conformance", "files", "images", "models", "operators", "reference", "runtime"),
+    "cli": None,  # anything, inside its commands
+    "__init__": None,  # anything, when a name is used
+}
+MODULES = sorted(path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.py"))
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_imports_point_downward(module):
+    room = module.parts[0]
+    allowed = MAY_IMPORT[room]
+    if allowed is None:
+        return
+    allowed = (room, *allowed)
+    for name in imports((PACKAGE / module).with_suffix(".py")):
+        if name.startswith("lucid_onnx."):
+            inside = name.removeprefix("lucid_onnx.")
+            assert any(f"{inside}.".startswith(f"{prefix}.") for prefix in allowed), f"{module} imports {name}"
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m.parts[0] == "reference"], ids=str)
+def test_the_reference_imports_nothing_of_onnx(module):
+    outside = {name.split(".")[0] for name in imports((PACKAGE / module).with_suffix(".py"))}
+    assert outside <= {*sys.stdlib_module_names, "numpy", "ml_dtypes", "lucid_onnx"}
+
+
+def test_every_function_of_the_graphs_has_its_twin_in_the_reference():
+    for path in (PACKAGE / "operators").glob("*.py"):
+        twin = PACKAGE / "reference" / path.name
+        if twin.exists() and path.name != "__init__.py":
+            ours, theirs = (
+                [node.name for node in ast.parse(p.read_text()).body if isinstance(node, ast.FunctionDef)]
+                for p in (path, twin)
+            )
+            common = [name for name in ours if name in theirs]
+            assert common == [name for name in theirs if name in ours], f"{path.name}: another order"
+            assert len(common) >= len(ours) * 0.7
+
+
+@pytest.mark.parametrize("door", ["reference", "exporters", "models"])
+def test_the_doors_at_the_top_level_are_relative_links(door):
+    if not (ROOT / "pyproject.toml").exists():
+        pytest.skip("installed without its repository")
+    assert (ROOT / door).is_symlink()
+    assert str((ROOT / door).readlink()) == f"lucid_onnx/{door}"
+
+
+BLOCKED = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("onnx", "onnx_ir", "onnxscript", "onnxruntime", "torch", "matplotlib", "PIL"):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Blocked())
+import numpy as np, lucid_onnx as lo
+grid = lo.affine_grid(np.ones((1, 2, 3)), (1, 1, 2, 2))
+y = lo.grid_sample(np.ones((1, 1, 2, 2)), grid)
+lo.reference.grid_sample_backward(y, np.ones((1, 1, 2, 2)), grid)
+"""
+
+
+def test_the_reference_works_without_onnx():
+    subprocess.run([sys.executable, "-c", BLOCKED], check=True)
+
+
+def test_importing_the_package_imports_numpy_at_the_most():
+    listing = "import sys, lucid_onnx; print(*{name.split('.')[0] for name in sys.modules})"
+    run = subprocess.run([sys.executable, "-c", listing], check=True, capture_output=True, text=True)
+    heavy = {"onnx", "onnx_ir", "onnxscript", "onnxruntime", "torch", "matplotlib", "PIL", "rich"}
+    assert not heavy & set(run.stdout.split())
+
+
+def test_every_public_name_is_there():
+    for name in lucid_onnx.__all__:
+        assert getattr(lucid_onnx, name) is not None
+    assert set(lucid_onnx.__all__) <= set(dir(lucid_onnx))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        lucid_onnx.nothing  # noqa: B018
