@@ -144,7 +144,7 @@ def _judge(result: Array, x: Array, theta: Array, mode: str, padding_mode: str) 
 
     grid = reference.affine_grid(theta.astype(np.float64), x.shape)
     doubtful = undecided(grid, x.shape[2:], mode, padding_mode, False, "float32")
-    return judge(result, compute, "float32", image_range(x), doubtful[:, None])
+    return judge(result, compute, "float32", image_range(x), doubtful[:, None], exact=mode == "nearest")
 
 
 def _draw(x: Array, rows: list[Row], panels: list[Array], path: Path) -> None:

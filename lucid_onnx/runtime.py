@@ -15,7 +15,7 @@ import onnx
 import onnxruntime as ort
 
 from lucid_onnx.files import ModelSource, as_proto
-from lucid_onnx.reference.schema import ArgumentError, UnsupportedError
+from lucid_onnx.reference.schema import ArgumentError, DtypeError, UnsupportedError, as_array
 
 Array = npt.NDArray[Any]
 
@@ -63,6 +63,8 @@ def session(model: ModelSource, providers: Sequence[str] | None = None, threads:
     1.0
     """
     wanted = ["CPUExecutionProvider"] if providers is None else list(providers)
+    if isinstance(providers, str) or not all(isinstance(name, str) for name in wanted):
+        raise DtypeError(f"session: providers must be a list of names; got {providers!r}")
     present = ort.get_available_providers()
     absent = [name for name in wanted if name not in present]
     if absent or not wanted:
@@ -73,8 +75,8 @@ def session(model: ModelSource, providers: Sequence[str] | None = None, threads:
     options = ort.SessionOptions()
     options.log_severity_level = 3
     if threads is not None:
-        if threads < 1:
-            raise ArgumentError(f"session: threads must be 1 or more; got {threads}")
+        if not isinstance(threads, int | np.integer) or threads < 1:
+            raise ArgumentError(f"session: threads must be a whole number from 1 up; got {threads!r}")
         options.intra_op_num_threads = threads
     source = _source(model)
     try:
@@ -116,7 +118,9 @@ class Session(ort.InferenceSession):  # type: ignore[misc]
             Lists every input that is missing, unknown, or does not fit in rank, dtype or a known dimension,
             and outputs that the model does not have.
         """
-        feed = {name: np.asarray(value) for name, value in input_feed.items()}
+        if not isinstance(input_feed, Mapping):
+            raise DtypeError(f"run: inputs must be a mapping of names to arrays; got {type(input_feed).__name__}")
+        feed = {name: as_array(value, "run", f"input {name!r}") for name, value in input_feed.items()}
         self._check(feed, output_names)
         names = list(output_names) if output_names is not None else [node.name for node in self.get_outputs()]
         types = {node.name: node.type for node in [*self.get_inputs(), *self.get_outputs()]}
@@ -159,7 +163,8 @@ def _mismatches(node: ort.NodeArg, array: Array, symbols: dict[str, tuple[str, i
     problems = []
     expected = _TENSOR_DTYPES.get(node.type)
     if expected is not None and array.dtype != expected:
-        problems.append(f"input {node.name!r} must be {expected.name}, got {array.dtype.name}")
+        order = "" if array.dtype.isnative else " of foreign byte order"
+        problems.append(f"input {node.name!r} must be {expected.name}, got {array.dtype.name}{order}")
     shape = list(node.shape or [])
     if len(shape) != array.ndim:
         return [*problems, f"input {node.name!r} must have rank {len(shape)} {_shown(shape)}, got shape {array.shape}"]

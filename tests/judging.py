@@ -26,17 +26,22 @@ class Case:
         def compute(dtype):
             return grid_sample_nd(self.x.astype(dtype), self._grid(dtype), *self.how)
 
-        return judge(y, compute, self.dtype, image_range(self.x), self.doubtful[:, None])
+        exact = self.how[0] == "nearest"
+        return judge(y, compute, self.dtype, image_range(self.x), self.doubtful[:, None], exact)
 
     def judge_grad_x(self, grad_x):
         return judge(grad_x, lambda dtype: self._backward(dtype)[0], self.dtype)
 
     def judge_grad_grid(self, grad_grid):
         doubtful = (self.doubtful | self.doubtful_slope)[..., None]
-        return judge(grad_grid, lambda dtype: self._backward(dtype)[1], self.dtype, None, doubtful)
+        working = "float64" if self.dtype == "float64" else self.grid.dtype
+        return judge(grad_grid, lambda dtype: self._backward(dtype)[1], working, None, doubtful)
 
     def _backward(self, dtype):
         return grid_sample_nd_backward(self.grad_out.astype(dtype), self.x.astype(dtype), self._grid(dtype), *self.how)
 
     def _grid(self, dtype):
-        return (self.seen if dtype == np.float64 else self.grid).astype(dtype)
+        """The grid beside an image of `dtype`: a half-precision image may have a wider grid."""
+        if dtype == np.float64:
+            return self.seen
+        return self.grid.astype(np.float32) if self.grid.dtype == np.float64 else self.grid

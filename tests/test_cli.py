@@ -165,7 +165,7 @@ BAD = [
     (["run", "{warp}", "{picture}", IDENTITY, "-o", "{tmp}/no/o.png"], "cannot write .*No such file"),
     (["run", "{warp}", "{picture}", IDENTITY, "-o", "{tmp}/o.png", "--name", "Z"], r"no output 'Z' \(there is Y\)"),
     (["run", "{warp}", "{picture}", IDENTITY, "--provider", "Abacus"], "no execution provider Abacus; .*CPUExecution"),
-    (["run", "{warp}", "{picture}", IDENTITY, "--threads", "0"], "threads must be 1 or more"),
+    (["run", "{warp}", "{picture}", IDENTITY, "--threads", "0"], "threads must be a whole number from 1 up"),
 ]
 
 

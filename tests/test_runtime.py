@@ -88,7 +88,7 @@ def test_an_absent_provider_lists_those_present():
 
 def test_wrong_threads_and_sources(tmp_path):
     model = lo.operator_model("GridSample")
-    with pytest.raises(ValueError, match="threads must be 1 or more; got 0"):
+    with pytest.raises(ValueError, match="threads must be a whole number from 1 up; got 0"):
         lo.session(model, threads=0)
     with pytest.raises(TypeError, match=r"a model must be a path, an onnx.ModelProto or an onnx_ir.Model; got int"):
         lo.session(3)

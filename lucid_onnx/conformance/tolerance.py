@@ -44,7 +44,8 @@ class Verdict:
     compared, set_aside : int
         Number of values that were compared, and that were left out as undecided.
     mismatches : int
-        Values that are not finite where the truth is, or the other way round, or another infinity.
+        Values that are not finite where the truth is, or the other way round, or another infinity; with
+        `exact`, all that differ.
     """
 
     max_error: float
@@ -67,6 +68,7 @@ def judge(
     dtype: npt.DTypeLike | str,
     value_range: float | None = None,
     undecided: Array | None = None,
+    exact: bool = False,
 ) -> Verdict:
     """Compare a result with the reference.
 
@@ -82,6 +84,8 @@ def judge(
         Range of the values that the result is made of; by default the largest finite magnitude of the truth.
     undecided : Array of bool, optional
         Values to leave out, broadcast against the result.
+    exact : bool
+        Whether values are chosen, as "nearest" does, and not computed: then none may differ.
 
     Returns
     -------
@@ -102,7 +106,7 @@ def judge(
     if got.shape != truth.shape:
         raise ArgumentError(f"judge: the result has shape {got.shape}, the reference {truth.shape}")
     aside = np.zeros(truth.shape, bool) if undecided is None else np.broadcast_to(undecided, truth.shape)
-    same = (got == truth) | (np.isnan(got) & np.isnan(truth))
+    same = (got == truth.astype(working)) | (np.isnan(got) & np.isnan(truth))
     finite = np.isfinite(truth) & np.isfinite(got)
     compared = finite & ~aside
     if value_range is None:
@@ -117,7 +121,7 @@ def judge(
         rms_allowed=FACTOR * _rms(own) + slack,
         compared=int(compared.sum()),
         set_aside=int(aside.sum()),
-        mismatches=int((~finite & ~same & ~aside).sum()),
+        mismatches=int((~same & ~aside & (~finite | exact)).sum()),
     )
 
 

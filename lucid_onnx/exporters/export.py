@@ -73,7 +73,7 @@ def export(
     ['Y', 'theta']
     """
     check_choice("export", "target", target, TARGETS)
-    check_opset("export", opset)
+    opset = check_opset("export", opset)
     model = module_to_model(_module(source, arguments), opset, inputs, outputs)
     write_model(model, path)
     return model

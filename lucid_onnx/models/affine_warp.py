@@ -10,7 +10,7 @@ from lucid_onnx.models.signature import check_count, check_sizes, image_spec, th
 from lucid_onnx.operators import affine_grid, grid_sample
 from lucid_onnx.operators.building import Value, dims, named
 from lucid_onnx.operators.signature import TensorSpec
-from lucid_onnx.reference.schema import SPATIAL_AXES, ArgumentError, check_modes
+from lucid_onnx.reference.schema import check_modes, check_rank
 
 
 class AffineWarp(nn.Module):
@@ -51,8 +51,7 @@ class AffineWarp(nn.Module):
         super().__init__()
         check_modes("AffineWarp", mode, padding_mode)
         check_count("AffineWarp", "channels", channels)
-        if rank not in SPATIAL_AXES:
-            raise ArgumentError(f"AffineWarp: rank must be 4 or 5; got {rank}")
+        check_rank("AffineWarp", rank)
         self.axes = rank - 2 if sizes is None else len(check_sizes("AffineWarp", "sizes", sizes))
         if output_sizes is not None:
             check_sizes("AffineWarp", "output_sizes", output_sizes, self.axes)

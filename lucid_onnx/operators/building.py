@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from operator import index
 from typing import Protocol, TypeAlias
 
 import onnx
@@ -19,7 +20,7 @@ from onnxscript import GraphBuilder, OpBuilder, nn, optimizer
 
 from lucid_onnx._version import __version__
 from lucid_onnx.operators.signature import TensorSpec
-from lucid_onnx.reference.schema import UnsupportedError
+from lucid_onnx.reference.schema import DtypeError, UnsupportedError
 
 Value: TypeAlias = ir.Value
 
@@ -34,16 +35,21 @@ OLDEST_OPSET = 16
 """The first opset with GridSample, and with a ScatterElements that adds."""
 
 
-def check_opset(caller: str, opset: int) -> None:
-    """Raise unless models can be built at `opset`."""
+def check_opset(caller: str, opset: int) -> int:
+    """`opset` as an int, if models can be built at it."""
     newest = onnx.defs.onnx_opset_version()
-    if not isinstance(opset, int) or opset < OLDEST_OPSET:
-        raise UnsupportedError(f"{caller}: opset must be {OLDEST_OPSET} or newer; got {opset!r}")
-    if opset > newest:
+    try:
+        version = index(opset)
+    except TypeError:
+        raise DtypeError(f"{caller}: opset must be an integer; got {opset!r}") from None
+    if version < OLDEST_OPSET:
+        raise UnsupportedError(f"{caller}: opset must be {OLDEST_OPSET} or newer; got {version}")
+    if version > newest:
         raise UnsupportedError(
-            f"{caller}: opset {opset} is newer than the installed onnx {onnx.__version__} knows; "
+            f"{caller}: opset {version} is newer than the installed onnx {onnx.__version__} knows; "
             f"use {newest} or older, or upgrade onnx"
         )
+    return version
 
 
 def named(value: Value, name: str) -> Value:

@@ -142,11 +142,10 @@ class _Plan:
         """Columns (K, P) of `table` that the points read, and whether these are pixels of the image."""
         op = self.op
         size = count(op, dims(op, self.x, 2, self.rank))
-        batch = dims(op, self.grid, 0, 1)
-        first = op.Mul(op.Range(0, op.Squeeze(batch), 1), size)
+        batch = dims(op, self.x, 0, 1)
         per_image = count(op, dims(op, self.grid, 1, self.rank - 1))
-        repeated = op.Expand(op.Unsqueeze(first, [1]), op.Concat(batch, per_image, axis=0))
-        offset = named(op.Reshape(repeated, [-1]), "first_pixel")
+        point = op.Range(0, op.Squeeze(op.Mul(batch, per_image)), 1)
+        offset = named(op.Mul(op.Div(point, op.Max(per_image, [1])), size), "first_pixel")
         index, inside = interpolation.flat_index(op, self.taps, self._whole_sizes, offset, self._how[0])
         read = op.Where(named(inside, "corners_inside"), index, op.Mul(size, batch))
         return named(read, "corner_indices"), inside

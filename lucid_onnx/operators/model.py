@@ -27,8 +27,10 @@ from lucid_onnx.reference.schema import (
     ONNX_MODES,
     SPATIAL_AXES,
     ArgumentError,
+    as_flag,
     check_choice,
     check_modes,
+    check_rank,
     float_dtype,
 )
 
@@ -91,8 +93,9 @@ def operator_model(
         Name of the runtime the model is for, one of `TARGETS`. The graph holds neither GridSample nor
         AffineGrid and is the same for all of them.
     shapes : mapping of str to sequence, optional
-        Shape of an input by its name; a string is a symbolic dimension, None one without a name. Inputs
-        that are not named have symbolic dimensions throughout.
+        Shape of an input by its name; a string is a symbolic dimension, None one without a name. What is
+        not given is symbolic: X is (N, C, D, H, W), the grid (N, Do, Ho, Wo, 3), a grid of AffineGrid
+        (N, D, H, W, 3), without D in 2-D; dimensions of one name are one dimension.
     grid_dtype : str, optional
         Dtype of the grid and of its gradient, by default `dtype`. "float32" with a half-precision image is
         the advised form.
@@ -169,18 +172,18 @@ def _graph(
 ) -> ir.Graph:
     """Checked arguments to a finished graph."""
     check_choice("operator_model", "operator", operator, OPERATORS)
-    if rank not in SPATIAL_AXES:
-        raise ArgumentError(f"operator_model: rank must be 4 or 5; got {rank!r}")
-    mode = {onnx_name: name for name, onnx_name in ONNX_MODES.items()}.get(mode, mode)
+    check_rank("operator_model", rank)
+    mode = next((name for name, onnx_name in ONNX_MODES.items() if mode == onnx_name), mode)
     check_modes("operator_model", mode, padding_mode)
-    check_opset("operator_model", opset)
+    opset = check_opset("operator_model", opset)
+    corners = as_flag(align_corners, "operator_model")
     image = _element_type(dtype, "dtype")
     grid = image if grid_dtype is None else _element_type(grid_dtype, "grid_dtype")
     inputs, outputs = resolve_shapes(*_signature(operator, rank, image, grid), shapes or {})
     _check_pixels(inputs)
     graph = ir.Graph([spec.value() for spec in inputs], [], nodes=[], opset_imports={"": opset}, name=operator)
     op = GraphBuilder(graph).op
-    body = _body(operator, rank, mode, padding_mode, bool(align_corners))
+    body = _body(operator, rank, mode, padding_mode, corners)
     declare_outputs(op, graph, body(op, *graph.inputs), outputs)
     return clean(new_model(graph)).graph
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import index
 from typing import TypeAlias
 
 import onnx_ir as ir
@@ -53,8 +54,21 @@ def resolve_shapes(
     bound: dict[str, Dimension] = {}
     for spec in inputs:
         if spec.name in shapes:
-            _bind(bound, spec, tuple(shapes[spec.name]))
+            _bind(bound, spec, _dimensions(spec, shapes[spec.name]))
     return [_filled(spec, bound) for spec in inputs], [_filled(spec, bound) for spec in outputs]
+
+
+def _dimensions(spec: TensorSpec, given: Sequence[Dimension]) -> tuple[Dimension, ...]:
+    """`given` as a tuple, if it is a shape."""
+    try:
+        shape = tuple(d if d is None or isinstance(d, str) else index(d) for d in given)
+    except TypeError:
+        shape = (-1,)
+    if any(isinstance(dimension, int) and not 0 <= dimension < 2**63 for dimension in shape):
+        raise ArgumentError(
+            f"operator_model: the shape of {spec.name} must hold integers from 0 up, names or None; got {given!r}"
+        )
+    return shape
 
 
 def _bind(bound: dict[str, Dimension], spec: TensorSpec, given: tuple[Dimension, ...]) -> None:
@@ -62,8 +76,6 @@ def _bind(bound: dict[str, Dimension], spec: TensorSpec, given: tuple[Dimension,
     if len(given) != len(spec.shape):
         raise ArgumentError(f"operator_model: {spec.name} must be {spec.shape}; got {given}")
     for expected, dimension in zip(spec.shape, given, strict=True):
-        if (isinstance(dimension, int) and dimension < 0) or not isinstance(dimension, int | str | None):
-            raise ArgumentError(f"operator_model: {spec.name} has a dimension {dimension!r} in {given}")
         if isinstance(expected, int):
             if isinstance(dimension, int) and dimension != expected:
                 raise ArgumentError(f"operator_model: {spec.name} must be {spec.shape}; got {given}")

@@ -19,6 +19,8 @@ from lucid_onnx.reference.schema import (
     AmpPolicy,
     ArgumentError,
     OpSchema,
+    as_array,
+    as_flag,
     autocast,
     check_size,
     check_theta,
@@ -65,12 +67,13 @@ def affine_grid(theta: npt.ArrayLike, size: Sequence[int], align_corners: bool |
     [[-1.0, -1.0], [1.0, -1.0]]
     """
     sizes = check_size(size)
-    theta = np.asarray(theta)
+    theta = as_array(theta, "affine_grid", "theta")
     dtype = SCHEMA.input_dtype(theta.dtype, "theta")
     check_theta(theta.shape, sizes)
+    corners = as_flag(align_corners, "affine_grid")
     wide = theta.astype(dtype, copy=False).astype(compute_dtype(dtype), copy=False)
     with np.errstate(all="ignore"):
-        grid: Array = base_points(sizes, bool(align_corners), wide.dtype) @ np.swapaxes(wide, 1, 2)
+        grid: Array = base_points(sizes, corners, wide.dtype) @ np.swapaxes(wide, 1, 2)
         return grid.reshape(sizes[0], *sizes[2:], len(sizes) - 2).astype(dtype, copy=False)
 
 
@@ -106,15 +109,15 @@ def affine_grid_backward(grad_grid: npt.ArrayLike, size: Sequence[int], align_co
     [[0.0, 0.0, 4.0], [0.0, 0.0, 4.0]]
     """
     sizes = check_size(size, "affine_grid_backward")
-    grad_grid = np.asarray(grad_grid)
-    dtype = SCHEMA.input_dtype(grad_grid.dtype, "grad_grid")
+    grad_grid = as_array(grad_grid, "affine_grid_backward", "grad_grid")
+    dtype = SCHEMA.input_dtype(grad_grid.dtype, "grad_grid", "affine_grid_backward")
     d = len(sizes) - 2
     expected = (sizes[0], *sizes[2:], d)
     if grad_grid.shape != expected:
         raise ArgumentError(
             f"affine_grid_backward: grad_grid must have the shape of the grid, {expected}; got {grad_grid.shape}"
         )
-    points = base_points(sizes, bool(align_corners), compute_dtype(dtype))
+    points = base_points(sizes, as_flag(align_corners, "affine_grid_backward"), compute_dtype(dtype))
     wide = grad_grid.astype(dtype, copy=False).astype(points.dtype, copy=False)
     with np.errstate(all="ignore"):
         grad_theta = np.swapaxes(wide.reshape(sizes[0], len(points), d), 1, 2) @ points

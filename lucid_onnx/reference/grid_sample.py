@@ -18,6 +18,8 @@ from lucid_onnx.reference.coordinates import Array, unnormalize, unnormalize_slo
 from lucid_onnx.reference.schema import (
     AmpPolicy,
     OpSchema,
+    as_array,
+    as_flag,
     autocast,
     check_grad_out,
     check_grid_sample,
@@ -43,7 +45,8 @@ def grid_sample(
         (N, C, H, W) or (N, C, D, H, W). Integers are promoted to float32.
     grid : array
         (N, Ho, Wo, 2) or (N, Do, Ho, Wo, 3), last axis (x, y) or (x, y, z), normalised: -1 and 1 are the
-        ends of an axis. It may differ from `x` in dtype: a float32 grid suits a float16 image.
+        ends of an axis. It may differ from `x` in dtype: a float32 grid suits a float16 image. Integers are
+        promoted to float32.
     mode : {"bilinear", "nearest", "bicubic"}
         "bilinear" is trilinear for a 5-D image, "bicubic" (Keys, a = -0.75) is for 4-D images only, and
         "nearest" rounds half to even.
@@ -76,7 +79,7 @@ def grid_sample(
     >>> grid_sample(image, points, padding_mode="border").ravel().tolist()
     [1.5, 2.5, 4.0, 4.0]
     """
-    x = np.asarray(x)
+    x = as_array(x, "grid_sample", "x")
     check_volume_mode(x.ndim, mode, "grid_sample")
     return grid_sample_nd(x, grid, mode, padding_mode, align_corners)
 
@@ -148,7 +151,7 @@ def grid_sample_backward(
     >>> grad_x.ravel().tolist(), grad_grid.ravel().tolist()
     ([0.5, 0.5, 0.0, 0.0], [2.0, -0.75])
     """
-    x = np.asarray(x)
+    x = as_array(x, "grid_sample_backward", "x")
     check_volume_mode(x.ndim, mode, "grid_sample_backward")
     return grid_sample_nd_backward(grad_out, x, grid, mode, padding_mode, align_corners)
 
@@ -171,8 +174,8 @@ def grid_sample_nd_backward(
     >>> grad_x.sum().item(), grad_grid.shape
     (1.0, (1, 1, 1, 1, 3))
     """
-    grad_out = np.asarray(grad_out)
-    SCHEMA.input_dtype(grad_out.dtype, "grad_out")
+    grad_out = as_array(grad_out, "grid_sample_backward", "grad_out")
+    SCHEMA.input_dtype(grad_out.dtype, "grad_out", "grid_sample_backward")
     with np.errstate(all="ignore"):
         plan = _Plan(x, grid, mode, padding_mode, align_corners, "grid_sample_backward")
         check_grad_out(plan.x.shape, plan.grid.shape, grad_out.shape)
@@ -185,8 +188,11 @@ def grid_sample_nd_backward(
             _scatter_add(grad_image, index[k], grad_y * weight[k])
             dots[k] = (image.take(index[k], axis=1) * grad_y).sum(axis=0)
         grad_x = _to_images(grad_image[:, :-1], (plan.x.shape[0], *plan.sizes))
-        # A tap that is not read adds nothing, not even where grad_out is infinite.
-        grad_grid = plan.grad_grid(np.where(inside, dots, 0))
+        if mode == "nearest":
+            grad_grid = np.zeros(plan.grid.shape, plan.dtype)
+        else:
+            # A tap that is not read adds nothing, not even where grad_out is infinite.
+            grad_grid = plan.grad_grid(np.where(inside, dots, 0))
         return grad_x.astype(plan.x_dtype, copy=False), grad_grid.astype(plan.grid_dtype, copy=False)
 
 
@@ -205,15 +211,15 @@ class _Plan:
         align_corners: bool | None,
         operator: str,
     ) -> None:
-        x, grid = np.asarray(x), np.asarray(grid)
+        x, grid = as_array(x, operator, "x"), as_array(grid, operator, "grid")
         check_grid_sample(x.shape, grid.shape, mode, padding_mode, operator)
-        self.x_dtype = SCHEMA.input_dtype(x.dtype, "x")
-        self.grid_dtype = SCHEMA.input_dtype(grid.dtype, "grid")
+        self.x_dtype = SCHEMA.input_dtype(x.dtype, "x", operator)
+        self.grid_dtype = SCHEMA.input_dtype(grid.dtype, "grid", operator)
         self.dtype = compute_dtype(self.x_dtype, self.grid_dtype)
         self.x = x.astype(self.x_dtype, copy=False).astype(self.dtype, copy=False)
         self.grid = grid.astype(self.grid_dtype, copy=False).astype(self.dtype, copy=False)
         self.sizes = x.shape[2:]
-        self._align_corners = bool(align_corners)
+        self._align_corners = as_flag(align_corners, operator)
         self._how = (mode, padding_mode, self._align_corners, x.ndim)
         planes = self.grid.reshape(-1, len(self.sizes)).T[::-1, None]
         self.pixels = [unnormalize(g, n, self._align_corners) for g, n in zip(planes, self.sizes, strict=True)]
@@ -227,10 +233,11 @@ class _Plan:
     def read(self) -> tuple[Array, Array]:
         """Columns (K, P) of `table` that the points read, and whether these are pixels of the image."""
         count = math.prod(self.sizes)
-        first = count * np.arange(len(self.grid), dtype=np.int64)
-        offset = np.repeat(first, math.prod(self.grid.shape[1:-1]))
+        per_image = math.prod(self.grid.shape[1:-1])
+        point = np.arange(len(self.x) * per_image, dtype=np.int64)
+        offset = point // max(per_image, 1) * count
         index, inside = interpolation.flat_index(self.taps, self.sizes, offset, self._how[0])
-        return np.where(inside, index, count * len(self.grid)), inside
+        return np.where(inside, index, count * len(self.x)), inside
 
     def grad_grid(self, dots: Array) -> Array:
         """Gradient with respect to the grid, from grad_out times each pixel that was read, (K, P)."""

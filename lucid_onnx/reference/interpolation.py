@@ -68,11 +68,9 @@ def taps(pixel: Array, size: int, mode: str, padding_mode: str, align_corners: b
 
 
 def slopes(pixel: Array, size: int, mode: str, padding_mode: str, align_corners: bool, rank: int) -> Array:
-    """Derivatives (T, P) of the weights of `taps` with respect to `pixel`."""
+    """Derivatives (T, P) of the weights of `taps` with respect to `pixel`; linear and cubic only."""
     if mode == "bicubic":
         return _cubic_slopes(pixel - np.floor(pixel))
-    if mode == "nearest":
-        return np.zeros_like(pixel)
     slope = coordinates.pad_slope(pixel, size, padding_mode, align_corners)
     if padding_mode == "zeros":
         # Where the coordinate is not finite a 4-D image gives NaN and a 5-D one 0: so do their derivatives.

@@ -14,6 +14,7 @@ import contextvars
 import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import ml_dtypes
@@ -128,12 +129,15 @@ class OpSchema:
     amp_policy: AmpPolicy
     real_valued: bool = False
 
-    def input_dtype(self, dtype: npt.DTypeLike, argument: str) -> np.dtype[Any]:
-        """Dtype to which an input of `dtype` is cast before anything is computed."""
+    def input_dtype(self, dtype: npt.DTypeLike, argument: str, operator: str | None = None) -> np.dtype[Any]:
+        """Dtype to which an input of `dtype` is cast before anything is computed.
+
+        An error begins with `operator`, by default the name of the schema.
+        """
         given = np.dtype(dtype)
         if self.real_valued and given.kind in "iub":
             given = np.dtype(np.float32)
-        given = float_dtype(given, self.name, argument)
+        given = float_dtype(given, operator or self.name, argument)
         cast = _autocast_dtype.get()
         if self.amp_policy is AmpPolicy.ForceFP32:
             return np.dtype(np.float32)
@@ -145,7 +149,7 @@ class OpSchema:
 def float_dtype(dtype: npt.DTypeLike | str, operator: str, argument: str) -> np.dtype[Any]:
     """`dtype` as a NumPy dtype, if it is one of `FLOAT_DTYPES`; an error that names `argument` otherwise."""
     try:
-        given = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+        given = None if dtype is None else np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
     except TypeError:
         given = None
     if given is None or given.name not in FLOAT_DTYPES:
@@ -153,7 +157,22 @@ def float_dtype(dtype: npt.DTypeLike | str, operator: str, argument: str) -> np.
             f"{operator}: {argument} must be one of {', '.join(FLOAT_DTYPES)}; "
             f"got {dtype if given is None else given.name}"
         )
-    return given
+    return given.newbyteorder("=")
+
+
+def as_array(value: npt.ArrayLike, operator: str, argument: str) -> npt.NDArray[Any]:
+    """`value` as an array, or an error that names `argument`."""
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise ArgumentError(f"{operator}: {argument} must be an array of numbers; {error}") from None
+
+
+def as_flag(align_corners: object, operator: str) -> bool:
+    """`align_corners` as a bool; None means False."""
+    if align_corners is None or isinstance(align_corners, bool | int | np.bool_ | np.integer):
+        return bool(align_corners)
+    raise DtypeError(f"{operator}: align_corners must be True, False or None; got {align_corners!r}")
 
 
 def compute_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
@@ -163,8 +182,14 @@ def compute_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
 
 def check_choice(operator: str, argument: str, value: object, choices: Sequence[str]) -> None:
     """Raise if `value` is not one of `choices`."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ArgumentError(f"{operator}: {argument} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+
+
+def check_rank(operator: str, rank: object) -> None:
+    """Raise unless `rank` is that of a batch of images or of volumes."""
+    if not isinstance(rank, int | np.integer) or rank not in SPATIAL_AXES:
+        raise ArgumentError(f"{operator}: rank must be 4 or 5; got {rank!r}")
 
 
 def check_modes(operator: str, mode: object, padding_mode: object) -> None:
@@ -223,12 +248,11 @@ def check_grad_out(x: Sequence[int], grid: Sequence[int], grad_out: Sequence[int
 def check_size(size: Sequence[int], operator: str = "affine_grid") -> tuple[int, ...]:
     """`size` as a tuple of 4 or 5 integers that are not negative."""
     try:
-        dims = tuple(size)
-        sizes = tuple(int(d) for d in dims)
-    except (TypeError, ValueError):
+        sizes = tuple(index(dimension) for dimension in size)
+    except TypeError:
         raise DtypeError(f"{operator}: size must be a sequence of integers; got {size!r}") from None
-    if len(sizes) not in SPATIAL_AXES or min(sizes) < 0 or any(s != d for s, d in zip(sizes, dims, strict=True)):
-        raise ArgumentError(f"{operator}: size must be (N,C,H,W) or (N,C,D,H,W), integers from 0 up; got {tuple(dims)}")
+    if len(sizes) not in SPATIAL_AXES or min(sizes) < 0:
+        raise ArgumentError(f"{operator}: size must be (N,C,H,W) or (N,C,D,H,W), integers from 0 up; got {sizes}")
     return sizes
 
 

@@ -224,7 +224,6 @@ WRONG = [
     (lambda: grid_sample_backward(ONES, ONES, POINT, "cubic"), "grid_sample_backward: mode must be one of"),
     (lambda: affine_grid(THETA, (1, 1, 2)), r"size must be \(N,C,H,W\) or \(N,C,D,H,W\).*got \(1, 1, 2\)"),
     (lambda: affine_grid(THETA, (1, 1, 2, -1)), "integers from 0 up"),
-    (lambda: affine_grid(THETA, (1, 1, 2, 2.5)), "integers from 0 up"),
     (lambda: affine_grid(THETA, (2, 1, 2, 2)), r"theta must be \(2, 2, 3\) .*got shape \(1, 2, 3\)"),
     (lambda: affine_grid(THETA, (1, 1, 2, 2, 2)), r"theta must be \(1, 3, 4\)"),
     (lambda: affine_grid_backward(np.ones((1, 2, 2, 3)), (1, 1, 2, 2)), r"grad_grid must .*\(1, 2, 2, 2\); got"),
@@ -242,9 +241,15 @@ WRONG_DTYPES = [
     (lambda: grid_sample(ONES * 1j, POINT), "grid_sample: x must be one of float16.*got complex128"),
     (lambda: grid_sample(ONES, POINT * 1j), "grid_sample: grid must be one of"),
     (lambda: grid_sample(ONES.astype(str), POINT), "grid_sample: x must be one of"),
-    (lambda: grid_sample_backward(ONES[..., :1, :1] * 1j, ONES, POINT), "grad_out must be one of"),
+    (
+        lambda: grid_sample_backward(ONES[..., :1, :1] * 1j, ONES, POINT),
+        "grid_sample_backward: grad_out must be one of",
+    ),
     (lambda: affine_grid(THETA.astype(int), (1, 1, 2, 2)), "affine_grid: theta must be one of float16.*got int64"),
     (lambda: affine_grid(THETA, 3), "size must be a sequence of integers; got 3"),
+    (lambda: affine_grid(THETA, (1, 1, 2, 2.5)), "size must be a sequence of integers"),
+    (lambda: affine_grid(THETA, (1, 1, 2, np.inf)), "size must be a sequence of integers"),
+    (lambda: grid_sample(ONES, POINT, align_corners="False"), "align_corners must be True, False or None; got 'False'"),
 ]
 
 
