@@ -49,6 +49,17 @@ def test_half_precision_is_held_to_its_own_rounding(dtype):
     assert not judge(thirds(np.dtype(np.float32)) * 1.1, thirds, dtype).ok
 
 
+def test_chosen_values_may_not_differ_at_all():
+    labels = np.float32([1, 2, 3e7])
+
+    def compute(dtype):
+        return labels.astype(dtype)
+
+    assert judge(labels, compute, "float32", exact=True).ok
+    assert judge(labels + np.float32(1), compute, "float32").ok
+    assert judge(labels + np.float32(1), compute, "float32", exact=True).mismatches == 2
+
+
 def test_values_set_aside_are_counted_and_not_compared():
     wrong = thirds(np.dtype(np.float32)) + np.float32([1, 0, 0, 0])
     verdict = judge(wrong, thirds, "float32", undecided=np.array([True, False, False, False]))

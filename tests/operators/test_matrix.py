@@ -46,7 +46,7 @@ VARIANTS = [
 ]
 
 
-def sessions(cell, dtype, opset, threads=2):
+def sessions(cell, dtype, opset, threads=1):
     rank, mode, padding_mode, align_corners = cell
     arguments = {"mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}
     return [
@@ -89,6 +89,41 @@ def test_nothing_to_sample_runs(cell):
         grad_x, grad_grid = backward.run(None, {"dY": y, "X": x, "grid": grid})
         np.testing.assert_array_equal(grad_x, np.zeros_like(x))
         np.testing.assert_array_equal(grad_grid, np.zeros_like(grid))
+
+
+@pytest.mark.parametrize("operator", ["GridSample", "GridSampleGrad"])
+@pytest.mark.parametrize("grid", [(2, 0, 4, 2), (0, 3, 4, 2), ("N", 0, "Wo", 2), (2, 0, 0, 2)])
+def test_an_empty_grid_may_be_known_beforehand(operator, grid):
+    session = lo.session(lo.operator_model(operator, shapes={"grid": grid}))
+    sizes = {"N": 2, "Wo": 3}
+    points = np.ones([sizes.get(d, d) for d in grid], np.float32)
+    feed = {"X": np.ones((len(points), 3, 4, 5), np.float32), "grid": points}
+    if operator == "GridSampleGrad":
+        feed["dY"] = np.ones((len(points), 3, *points.shape[1:-1]), np.float32)
+    assert not any(result.any() for result in session.run(None, feed))
+
+
+def test_what_is_not_read_is_zero_even_if_the_batches_differ():
+    """Plain onnxruntime does not check symbolic dimensions; then no pixel of another image may show."""
+    model = lo.operator_model("GridSample", shapes={"X": (None, "C", "H", "W")})
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    x = np.full((2, 1, 2, 2), 5, np.float32)
+    try:
+        (y,) = session.run(None, {"X": x, "grid": np.full((1, 1, 1, 2), 9, np.float32)})
+    except Exception:  # a refusal is right too
+        return
+    assert not y.any()
+
+
+def test_the_grid_of_a_half_image_is_not_rounded_to_half():
+    x = (np.indices((64, 64)).sum(axis=0) % 2).astype(np.float16)[None, None]
+    grid = cells.generator("fine").uniform(-1, 1, (1, 8, 8, 2)).astype(np.float32)
+    grad_out = np.ones((1, 1, 8, 8), np.float16)
+    case = Case(x, grid, grad_out, "bilinear", "zeros", False, "float16")
+    model = lo.operator_model("GridSample", dtype="float16", grid_dtype="float32")
+    assert case.judge_y(lo.session(model).run(None, {"X": x, "grid": grid})[0]).ok
+    rounded = grid.astype(np.float16).astype(np.float32)
+    assert not case.judge_y(lo.session(model).run(None, {"X": x, "grid": rounded})[0]).ok
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -59,12 +59,13 @@ def test_known_dimensions_are_used_and_leave_no_shape_arithmetic(operator):
 def test_static_shapes_give_what_symbolic_ones_give(cell):
     rank, mode, padding_mode, align_corners = cell
     arguments = {"rank": rank, "mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}
-    for shape in cells.IMAGES[rank]:
+    symbolic_model = lo.session(lo.operator_model("GridSampleGrad", **arguments))
+    for shape in cells.IMAGES[rank][:2]:
         x = cells.image(shape, np.float32)
         grid = cells.grid("outside", shape, align_corners, np.float32)
         feed = {"dY": cells.grad_out(shape, np.float32), "X": x, "grid": grid}
         shapes = {name: array.shape for name, array in feed.items()}
-        symbolic = lo.session(lo.operator_model("GridSampleGrad", **arguments)).run(None, feed)
+        symbolic = symbolic_model.run(None, feed)
         static = lo.session(lo.operator_model("GridSampleGrad", **arguments, shapes=shapes)).run(None, feed)
         for ours, theirs in zip(static, symbolic, strict=True):
             np.testing.assert_array_equal(ours, theirs)

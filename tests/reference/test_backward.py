@@ -97,6 +97,16 @@ def test_coordinate_on_the_border_counts_as_clipped(cell):
         assert not grad_grid.any()
 
 
+@pytest.mark.parametrize("rank", [4, 5])
+@pytest.mark.parametrize("padding_mode", ["zeros", "border", "reflection"])
+def test_nearest_has_no_slope_whatever_the_pixels_are(rank, padding_mode):
+    x = np.resize([1, np.inf, np.nan, -np.inf], (1, 1, *[2] * (rank - 2)))
+    grid = cells.grid("inside", x.shape, False, np.float64)
+    for upstream in (1.0, np.inf, np.nan):
+        grad_out = np.full((1, 1, *grid.shape[1:-1]), upstream)
+        assert not grid_sample_nd_backward(grad_out, x, grid, "nearest", padding_mode)[1].any()
+
+
 @pytest.mark.parametrize("cell", cells.CELLS, ids=cells.cell_id)
 def test_a_nan_in_the_upstream_gradient_stays_with_its_own_pixels(cell):
     rank, *how = cell

@@ -123,6 +123,17 @@ def test_empty_affine_grids(size):
     np.testing.assert_array_equal(affine_grid_backward(grid, size), np.zeros((size[0], d, d + 1)))
 
 
+@pytest.mark.parametrize("dtype", [">f2", ">f4", ">f8"])
+def test_foreign_byte_order_computes_the_same(dtype):
+    x, grid = X.astype(dtype), GRID.astype(dtype)
+    native = np.dtype(dtype).newbyteorder("=")
+    y = grid_sample(x, grid)
+    assert y.dtype == native
+    np.testing.assert_array_equal(y, grid_sample(X.astype(native), GRID.astype(native)))
+    theta = affine_grid(THETA.astype(dtype), (1, 1, 3, 4))
+    np.testing.assert_array_equal(theta, affine_grid(THETA.astype(native), (1, 1, 3, 4)))
+
+
 def test_align_corners_none_means_false():
     np.testing.assert_array_equal(grid_sample(X, GRID, align_corners=None), grid_sample(X, GRID, align_corners=False))
     size = (1, 1, 3, 4)
@@ -243,7 +254,7 @@ WRONG_DTYPES = [
     (lambda: grid_sample(ONES.astype(str), POINT), "grid_sample: x must be one of"),
     (
         lambda: grid_sample_backward(ONES[..., :1, :1] * 1j, ONES, POINT),
-        "grid_sample_backward: grad_out must be one of",
+        "sample_backward: grad_out must be one of",
     ),
     (lambda: affine_grid(THETA.astype(int), (1, 1, 2, 2)), "affine_grid: theta must be one of float16.*got int64"),
     (lambda: affine_grid(THETA, 3), "size must be a sequence of integers; got 3"),
