@@ -35,9 +35,14 @@ OLDEST_OPSET = 16
 """The first opset with GridSample, and with a ScatterElements that adds."""
 
 
+def newest_opset() -> int:
+    """The newest opset that the installed onnx has released; its schemas may already know the next."""
+    return max(version for domain, version in onnx.helper.OP_SET_ID_VERSION_MAP if domain == "ai.onnx")
+
+
 def check_opset(caller: str, opset: int) -> int:
     """`opset` as an int, if models can be built at it."""
-    newest = onnx.defs.onnx_opset_version()
+    newest = newest_opset()
     try:
         version = index(opset)
     except TypeError:
