@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from lucid_onnx._version import __version__
-from lucid_onnx.reference.schema import MODES, PADDING_MODES, LucidError
+from lucid_onnx.reference.schema import MODES, PADDING_MODES, ArgumentError, LucidError
 
 DESCRIPTION = "affine_grid and grid_sample for ONNX: graphs of standard operators, judged by a reference."
 
@@ -35,15 +36,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status: int = options.run(options)
         sys.stdout.flush()
     except LucidError as error:
-        print(f"{parser.prog} {options.command}: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
+        return _refuse(options.command, str(error), 2)
+    except MemoryError:
+        return _refuse(options.command, "there is not enough memory for that", 2)
+    except ModuleNotFoundError as error:
+        return _refuse(options.command, f"this needs {error.name}: pip install lucid-onnx", 2)
     except KeyboardInterrupt:
-        print(f"{parser.prog} {options.command}: interrupted", file=sys.stderr)
-        return 130
+        return _refuse(options.command, "interrupted", 130)
     except BrokenPipeError:
         # The reader has gone, as in `… | head`; there is nobody left to tell.
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        return _refuse(options.command, f"cannot print: {error.strerror or error}", 2)
+    return status
+
+
+def _refuse(command: str, reason: str, status: int) -> int:
+    """Say in one line why a command did not do its job."""
+    print(f"lucid-onnx {command}: {' '.join(reason.removeprefix(f'{command}: ').split())}", file=sys.stderr)
     return status
 
 
@@ -51,7 +62,7 @@ def demo(options: argparse.Namespace) -> int:
     """Warp a photograph in every mode and padding mode, and compare each result with the reference."""
     from lucid_onnx.demo import run_demo
 
-    rows, model, picture = run_demo(options.image, options.out, _progress("warping", options.json))
+    rows, model, picture = run_demo(options.image, options.out, _progress("warping"))
     failed = [row for row in rows if not row.verdict.ok]
     if options.json:
         files = {"model": str(model), "picture": str(picture)}
@@ -96,7 +107,7 @@ def export(options: argparse.Namespace) -> int:
     """Write a model of the zoo as an ONNX file."""
     import lucid_onnx as lo
 
-    names = ("sizes", "output_sizes", "channels", "classes", "rank", "mode", "padding_mode", "seed")
+    names = ("sizes", "output_sizes", "channels", "classes", "hidden", "rank", "mode", "padding_mode", "seed")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if options.align_corners:
         given["align_corners"] = True
@@ -124,17 +135,18 @@ def run(options: argparse.Namespace) -> int:
     opened = session(options.model, options.provider, options.threads)
     feed = read_inputs(opened, options.inputs)
     names = [node.name for node in opened.get_outputs()]
+    if options.name is not None and options.name not in names:
+        raise ArgumentError(f"there is no output {options.name!r} (there is {', '.join(names)})")
     results = dict(zip(names, opened.run(None, feed), strict=True))
     if options.output is not None:
         write_outputs(options.output, results, options.name)
-    shown = {name: {"shape": list(array.shape), "dtype": array.dtype.name} for name, array in results.items()}
+    rows = [(name, *_described_result(result)) for name, result in results.items()]
+    header = ("output", "shape", "dtype", "min", "max")
     if options.json:
+        shown = {row[0]: dict(zip(header[1:], row[1:], strict=True)) for row in rows}
         print(json.dumps({"outputs": shown, "file": options.output}, indent=2))
     else:
-        _print_table(
-            ("output", "shape", "dtype", "min", "max"),
-            [(name, str(array.shape), array.dtype.name, *_extremes(array)) for name, array in results.items()],
-        )
+        _print_table(header, [[str(cell) for cell in row] for row in rows])
         if options.output is not None:
             print(f"\nWrote {options.output}.")
     return 0
@@ -162,6 +174,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--output-sizes", type=_sizes, metavar="HxW", help="output sizes, if they differ")
     command.add_argument("--channels", type=int, help="channels of the input")
     command.add_argument("--classes", type=int, help="classes to tell apart")
+    command.add_argument("--hidden", type=int, help="features of the localisation network")
     command.add_argument("--rank", type=int, choices=(4, 5), help="4 for images, 5 for volumes, if of any size")
     command.add_argument("--mode", choices=MODES, help="interpolation")
     command.add_argument("--padding-mode", choices=PADDING_MODES, help="what lies outside the image")
@@ -175,11 +188,11 @@ def _parser() -> argparse.ArgumentParser:
         "inputs",
         nargs="*",
         metavar="INPUT",
-        help="NAME=picture, NAME=array.npy, NAME=[[1,2],[3,4]], an .npz with an array for each input, "
-        "or a picture alone for the one input that takes it",
+        help="NAME=picture (values 0 to 1), NAME=array.npy, NAME=[[1,2],[3,4]], an .npz with an array for each "
+        "input, or a picture alone for the one input that takes it",
     )
     command.add_argument("-o", "--output", metavar="PATH", help="a picture, or an .npz with every output")
-    command.add_argument("--name", help="output to write as a picture (default: the first that is an image)")
+    command.add_argument("--name", help="the one output to write (default: all, or the first image)")
     command.add_argument("--provider", action="append", help="execution provider; may be repeated, the first first")
     command.add_argument("--threads", type=int, help="threads within one operator")
     return parser
@@ -210,10 +223,18 @@ def _described(value: Any) -> str:
     return f"{value.name} ({', '.join(d.dim_param or str(d.dim_value) for d in dims)})"
 
 
-def _extremes(array: Any) -> tuple[str, str]:
-    if not array.size or array.dtype.kind not in "fiub":
-        return "", ""
-    return f"{array.min():.4g}", f"{array.max():.4g}"
+def _described_result(result: Any) -> tuple[Any, str, Any, Any]:
+    """Shape, dtype, smallest and largest value of an output; empty where it has none."""
+    import numpy as np
+
+    from lucid_onnx.runtime import BFLOAT16
+
+    if not isinstance(result, np.ndarray):
+        return "", type(result).__name__, "", ""
+    extremes: tuple[Any, Any] = ("", "")
+    if result.size and (result.dtype.kind in "fiub" or result.dtype == BFLOAT16):
+        extremes = float(f"{result.min():.4g}"), float(f"{result.max():.4g}")
+    return list(result.shape), result.dtype.name, *extremes
 
 
 def _print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -223,9 +244,9 @@ def _print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
-def _progress(what: str, quiet: bool) -> Callable[[Iterable[Any]], Iterable[Any]]:
+def _progress(what: str) -> Callable[[Iterable[Any]], Iterable[Any]]:
     """A progress bar on standard error if that is a terminal and rich is there; nothing otherwise."""
-    if quiet or not sys.stderr.isatty():
+    if not sys.stderr.isatty():
         return iter
     try:
         from rich.console import Console

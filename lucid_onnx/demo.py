@@ -33,6 +33,10 @@ CELLS = tuple(itertools.product(MODES, PADDING_MODES))
 """Every mode with every padding mode: an output of ``warp.onnx`` each."""
 
 
+LONGEST = 640
+"""Pixels along the longer side of the photograph at the most: 27 warps of 12 megapixels would take minutes."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One warped image and how it compares with the reference."""
@@ -56,7 +60,7 @@ def transforms(height: int, width: int) -> dict[str, Array]:
     angle, aspect = np.deg2rad(30), width / height
     cos, sin = np.cos(angle), np.sin(angle)
     maps = {
-        "rotation 30°": [[cos, -sin / aspect, 0], [sin * aspect, cos, 0]],
+        "rotation by 30 degrees": [[cos, -sin / aspect, 0], [sin * aspect, cos, 0]],
         "zoom 2x": [[0.5, 0, 0.1], [0, 0.5, -0.1]],
         "shear 0.4": [[1.17, 0.4 / aspect, 0.013], [0, 1.17, 0.017]],
     }
@@ -101,7 +105,8 @@ def run_demo(
     Parameters
     ----------
     image : path, optional
-        A picture; by default the one that ships with the package.
+        A picture, scaled down to `LONGEST` pixels if it is larger; by default the one that ships with the
+        package.
     out : path
         Folder for ``warp.onnx`` and ``warp.png``.
     progress : callable
@@ -115,11 +120,9 @@ def run_demo(
         The files written.
     """
     _matplotlib()
-    x = read_image(_photograph() if image is None else image)
-    folder = make_folder(out)
-    model_path, picture_path = folder / "warp.onnx", folder / "warp.png"
-    write_model(warp_model(), model_path)
-    warp = session(model_path)
+    x = read_image(_photograph() if image is None else image, longest=LONGEST)
+    model = warp_model()
+    warp = session(model)
     names = [f"{mode}_{padding_mode}" for mode, padding_mode in CELLS]
     rows, panels = [], []
     for transform, theta in progress(list(transforms(*x.shape[2:]).items())):
@@ -127,7 +130,11 @@ def run_demo(
         for (mode, padding_mode), result in zip(CELLS, results, strict=True):
             rows.append(Row(transform, mode, padding_mode, _judge(result, x, theta, mode, padding_mode)))
             panels.append(result[0])
+    # Written last, so that a failure leaves nothing behind; the picture first, which is likelier to fail.
+    folder = make_folder(out)
+    model_path, picture_path = folder / "warp.onnx", folder / "warp.png"
     _draw(x[0], rows, panels, picture_path)
+    write_model(model, model_path)
     return rows, model_path, picture_path
 
 
@@ -151,7 +158,7 @@ def _draw(x: Array, rows: list[Row], panels: list[Array], path: Path) -> None:
     """One picture: the photograph on the left, a line of warped ones for each map."""
     figure_class, grid_spec = _matplotlib()
     lines = len(rows) // len(CELLS)
-    aspect = x.shape[1] / x.shape[2]
+    aspect = min(max(x.shape[1] / x.shape[2], 0.25), 4)
     width, height = 2.0, 2.0 * aspect + 0.5
     figure = figure_class(figsize=(width * (len(CELLS) + 2), height * lines + 0.5), layout="constrained")
     areas = grid_spec(lines, len(CELLS) + 2, figure=figure)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,10 +24,12 @@ ModelSource: TypeAlias = "str | os.PathLike[str] | onnx.ModelProto | ir.Model"
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A file beside `path` to write to, which takes its place when the block ends without an error.
 
+    A link is followed, and a file that is replaced hands its permissions on.
+
     Raises
     ------
     ArgumentError
-        The folder does not exist or may not be written to.
+        The folder does not exist or may not be written to, `path` is no ordinary file, or the disk is full.
 
     Examples
     --------
@@ -37,21 +40,32 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     ...     Path(folder, "note.txt").read_text()
     'whole'
     """
-    path = Path(path)
+    target = Path(os.path.realpath(path))
+    beside: Path | None = None
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
+        mode = _mode_of(target)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
         os.close(handle)
-    except OSError as error:
-        raise ArgumentError(f"cannot write {path}: {error.strerror or error}") from None
-    beside = Path(name)
-    try:
+        beside = Path(name)
         yield beside
-        beside.chmod(0o666 & ~_umask())
-        os.replace(beside, path)
-    except IsADirectoryError:
-        raise ArgumentError(f"cannot write {path}: it is a folder") from None
+        beside.chmod(mode)
+        os.replace(beside, target)
+    except OSError as error:
+        raise ArgumentError(f"cannot write {os.fspath(path)!r}: {error.strerror or error}") from None
     finally:
-        beside.unlink(missing_ok=True)
+        if beside is not None:
+            beside.unlink(missing_ok=True)
+
+
+def _mode_of(target: Path) -> int:
+    """Permissions for a file at `target`: those it has, or those of a new one; an error if it is no file."""
+    if not target.exists():
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
+    if not target.is_file():
+        raise OSError(None, "it is a folder" if target.is_dir() else "it is not an ordinary file")
+    return stat.S_IMODE(target.stat().st_mode)
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:
@@ -60,16 +74,17 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ArgumentError(f"cannot make the folder {path}: {error.strerror or error}") from None
+        raise ArgumentError(f"cannot make the folder {os.fspath(path)!r}: {error.strerror or error}") from None
     return path
 
 
-def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Contents of a file, or an error that names it."""
+def check_readable(path: str | os.PathLike[str]) -> None:
+    """Raise, with a name, unless `path` is a file that may be read."""
     try:
-        return Path(path).read_bytes()
+        with open(path, "rb"):
+            pass
     except OSError as error:
-        raise ArgumentError(f"cannot read {path}: {error.strerror or error}") from None
+        raise ArgumentError(f"cannot read {os.fspath(path)!r}: {error.strerror or error}") from None
 
 
 def as_proto(model: ModelSource) -> onnx.ModelProto:
@@ -90,14 +105,21 @@ def as_proto(model: ModelSource) -> onnx.ModelProto:
     if isinstance(model, ir.Model):
         return ir.to_proto(model)
     if isinstance(model, str | os.PathLike):
-        return _parse(read_bytes(model), str(model))
+        check_readable(model)
+        return _parse(Path(model).read_bytes(), os.fspath(model))
     raise DtypeError(f"a model must be a path, an onnx.ModelProto or an onnx_ir.Model; got {type(model).__name__}")
 
 
 def write_model(model: onnx.ModelProto, path: str | os.PathLike[str]) -> None:
     """Write a model, whole or not at all."""
+    from google.protobuf.message import EncodeError
+
+    try:
+        content = model.SerializeToString()
+    except (EncodeError, ValueError):
+        raise ArgumentError(f"cannot write {os.fspath(path)!r}: the model is larger than 2 GB") from None
     with replacing(path) as beside:
-        beside.write_bytes(model.SerializeToString())
+        beside.write_bytes(content)
 
 
 def _parse(content: bytes, path: str) -> onnx.ModelProto:
@@ -110,12 +132,5 @@ def _parse(content: bytes, path: str) -> onnx.ModelProto:
     except DecodeError:
         model.Clear()
     if not model.opset_import or not model.HasField("graph"):
-        raise ArgumentError(f"{path} is not an ONNX model")
+        raise ArgumentError(f"{path!r} is not an ONNX model")
     return model
-
-
-def _umask() -> int:
-    """The process's file mode mask, which mkstemp does not follow."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -14,10 +14,13 @@ import numpy.typing as npt
 import onnx
 import onnxruntime as ort
 
-from lucid_onnx.files import ModelSource, as_proto
-from lucid_onnx.reference.schema import ArgumentError, DtypeError, UnsupportedError, as_array
+from lucid_onnx.files import ModelSource, as_proto, check_readable
+from lucid_onnx.reference.schema import ArgumentError, DtypeError, RunError, UnsupportedError, as_array
 
 Array = npt.NDArray[Any]
+
+MOST_THREADS = 256
+"""onnxruntime starts as many threads as it is told to, and stands still with far too many."""
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -73,16 +76,18 @@ def session(model: ModelSource, providers: Sequence[str] | None = None, threads:
             f"onnxruntime {ort.__version__} here has {', '.join(present)}"
         )
     options = ort.SessionOptions()
-    options.log_severity_level = 3
+    options.log_severity_level = 4
     if threads is not None:
-        if not isinstance(threads, int | np.integer) or threads < 1:
-            raise ArgumentError(f"session: threads must be a whole number from 1 up; got {threads!r}")
+        if not isinstance(threads, int | np.integer) or not 1 <= threads <= MOST_THREADS:
+            raise ArgumentError(f"session: threads must be a whole number from 1 to {MOST_THREADS}; got {threads!r}")
         options.intra_op_num_threads = threads
     source = _source(model)
     try:
         return Session(source, options, providers=wanted)
     except Exception as error:  # onnxruntime's own exceptions share no narrower base
-        name = source if isinstance(source, str) else "the model"
+        name = repr(source) if isinstance(source, str) else "the model"
+        if "protobuf" in str(error).lower():
+            raise ArgumentError(f"{name} is not an ONNX model") from None
         raise UnsupportedError(
             f"session: onnxruntime {ort.__version__} refuses {name}: {_first_line(error)}"
         ) from error
@@ -117,34 +122,46 @@ class Session(ort.InferenceSession):  # type: ignore[misc]
         ArgumentError
             Lists every input that is missing, unknown, or does not fit in rank, dtype or a known dimension,
             and outputs that the model does not have.
+        RunError
+            A `RuntimeError`: onnxruntime failed on these inputs.
         """
         if not isinstance(input_feed, Mapping):
             raise DtypeError(f"run: inputs must be a mapping of names to arrays; got {type(input_feed).__name__}")
-        feed = {name: as_array(value, "run", f"input {name!r}") for name, value in input_feed.items()}
+        feed = {name: self._as_input(name, value) for name, value in input_feed.items()}
         self._check(feed, output_names)
         names = list(output_names) if output_names is not None else [node.name for node in self.get_outputs()]
-        types = {node.name: node.type for node in [*self.get_inputs(), *self.get_outputs()]}
-        if not any(types[name] == "tensor(bfloat16)" for name in [*feed, *names]):
-            return list(super().run(names, feed, run_options))
-        values = {name: _to_ort_value(array) for name, array in feed.items()}
-        results = self.run_with_ort_values(names, values, run_options)
-        return [_from_ort_value(result) for result in results]
+        types = {node.name: node.type for node in [*self._inputs().values(), *self.get_outputs()]}
+        try:
+            if not any(types[name] == "tensor(bfloat16)" for name in [*feed, *names]):
+                return list(super().run(names, feed, run_options))
+            values = {name: _to_ort_value(array) for name, array in feed.items()}
+            return [_from_ort_value(result) for result in self.run_with_ort_values(names, values, run_options)]
+        except Exception as error:  # onnxruntime's own exceptions share no narrower base
+            raise RunError(f"run: onnxruntime {ort.__version__} failed: {_first_line(error)}") from error
 
-    def _check(self, feed: Mapping[str, Array], output_names: Sequence[str] | None) -> None:
-        inputs = {node.name: node for node in self.get_inputs()}
+    def _inputs(self) -> dict[str, ort.NodeArg]:
+        """Every input by name; those that an initializer stands in for come last."""
+        return {node.name: node for node in [*self.get_inputs(), *self.get_overridable_initializers()]}
+
+    def _as_input(self, name: str, value: Any) -> Any:
+        """An array, where a tensor is asked for; sequences and optionals go to onnxruntime as they are."""
+        node = self._inputs().get(name)
+        if node is not None and not node.type.startswith("tensor("):
+            return value
+        return as_array(value, "run", f"input {name!r}")
+
+    def _check(self, feed: Mapping[str, Any], output_names: Sequence[str] | None) -> None:
+        inputs = self._inputs()
+        required = [node.name for node in self.get_inputs() if not node.type.startswith("optional(")]
         outputs = [node.name for node in self.get_outputs()]
-        problems = [f"input {name!r} is missing" for name in inputs if name not in feed]
+        problems = [f"input {name!r} is missing" for name in required if name not in feed]
+        problems += [f"there is no input {name!r} ({_listed(inputs)})" for name in feed if name not in inputs]
         problems += [
-            f"there is no input {name!r} (there is {', '.join(inputs)})" for name in feed if name not in inputs
-        ]
-        problems += [
-            f"there is no output {name!r} (there is {', '.join(outputs)})"
-            for name in output_names or ()
-            if name not in outputs
+            f"there is no output {name!r} ({_listed(outputs)})" for name in output_names or () if name not in outputs
         ]
         symbols: dict[str, tuple[str, int]] = {}
         for name, node in inputs.items():
-            if name in feed:
+            if name in feed and node.type.startswith("tensor("):
                 problems += _mismatches(node, feed[name], symbols)
         if problems:
             raise ArgumentError("run: " + "; ".join(problems))
@@ -166,6 +183,8 @@ def _mismatches(node: ort.NodeArg, array: Array, symbols: dict[str, tuple[str, i
         order = "" if array.dtype.isnative else " of foreign byte order"
         problems.append(f"input {node.name!r} must be {expected.name}, got {array.dtype.name}{order}")
     shape = list(node.shape or [])
+    if not shape:  # a scalar, or a tensor of unknown rank: onnxruntime does not tell which
+        return problems
     if len(shape) != array.ndim:
         return [*problems, f"input {node.name!r} must have rank {len(shape)} {_shown(shape)}, got shape {array.shape}"]
     for dimension, size in zip(shape, array.shape, strict=True):
@@ -181,14 +200,19 @@ def _mismatches(node: ort.NodeArg, array: Array, symbols: dict[str, tuple[str, i
     return problems
 
 
+def _listed(names: Iterable[str]) -> str:
+    known = ", ".join(names)
+    return f"there is {known}" if known else "there is none"
+
+
 def _shown(shape: Sequence[int | str | None]) -> str:
     return "(" + ", ".join("?" if d is None else str(d) for d in shape) + ")"
 
 
 def _source(model: ModelSource) -> str | bytes:
-    """What onnxruntime loads: a path stays one, so that it finds external data and is not read twice."""
+    """What onnxruntime loads: a path stays one, so that it finds external data."""
     if isinstance(model, str | os.PathLike):
-        as_proto(model)
+        check_readable(model)
         return os.fspath(model)
     content: bytes = as_proto(model).SerializeToString()
     return content
@@ -209,7 +233,7 @@ def _from_ort_value(value: ort.OrtValue) -> Array:
         return array
     shape = tuple(value.shape())
     content = ctypes.string_at(value.data_ptr(), 2 * math.prod(shape)) if math.prod(shape) else b""
-    array = np.frombuffer(content, np.uint16).view(BFLOAT16).reshape(shape)
+    array = np.frombuffer(content, np.uint16).view(BFLOAT16).reshape(shape).copy()
     return array
 
 

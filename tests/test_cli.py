@@ -124,7 +124,7 @@ def test_run_takes_arrays_and_writes_them(tmp_path, warp, capsys):
 
 def test_run_without_an_output_prints_only(warp, picture, capsys):
     assert call("run", warp, picture, IDENTITY) == 0
-    assert "(1, 3, 12, 16)" in capsys.readouterr().out
+    assert "[1, 3, 12, 16]" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [["--version"], ["--help"], [], ["demo", "--help"], ["run", "--help"]])
@@ -138,8 +138,8 @@ def test_help_and_version(words, capsys):
 
 BAD = [
     (["frobnicate"], "invalid choice: 'frobnicate'"),
-    (["demo", "--image", "{tmp}/nowhere.jpg"], "cannot read .*nowhere.jpg: No such file"),
-    (["demo", "--image", "{tmp}/text.png"], "text.png is not a picture"),
+    (["demo", "--image", "{tmp}/nowhere.jpg"], "cannot read .*nowhere.jpg.: No such file"),
+    (["demo", "--image", "{tmp}/text.png"], "text.png. is not a picture"),
     (["demo", "--image", "{picture}", "--out", "{tmp}/text.png"], "cannot make the folder"),
     (["export", "resnet", "-o", "{tmp}/o.onnx"], "a model's name must be one of"),
     (["export", "stn"], "required: -o"),
@@ -150,8 +150,8 @@ BAD = [
     (["export", "stn", "-o", "{tmp}/o.onnx", "--target", "abacus"], "target must be one of"),
     (["export", "stn", "-o", "{tmp}/o.onnx", "--rank", "5"], "has no argument rank"),
     (["export", "stn", "-o", "{tmp}/no/o.onnx"], "cannot write .*No such file"),
-    (["run", "{tmp}/nowhere.onnx"], "cannot read .*nowhere.onnx: No such file"),
-    (["run", "{tmp}/text.png"], "text.png is not an ONNX model"),
+    (["run", "{tmp}/nowhere.onnx"], "cannot read .*nowhere.onnx.: No such file"),
+    (["run", "{tmp}/text.png"], "text.png. is not an ONNX model"),
     (["run", "{warp}", "{picture}"], "input 'theta' is missing"),
     (["run", "{warp}", "Z={picture}"], r"there is no input 'Z' \(there is X, theta\)"),
     (["run", "{warp}", "X={tmp}/nowhere.png", "-o", "{tmp}/o.png"], "cannot read .*nowhere.png"),
@@ -159,13 +159,13 @@ BAD = [
     (["run", "{warp}", "{picture}", "theta=[[[1,0],[0,1]]]", "-o", "{tmp}/o.png"], r"must have shape \(N, 2, 3\)"),
     (["run", "{warp}", "{picture}", "theta=one", "-o", "{tmp}/o.png"], "theta=one is neither a file .* nor JSON"),
     (["run", "{warp}", "{picture}", "theta={tmp}/text.png.npy"], "cannot read .*npy"),
-    (["run", "{warp}", "{tmp}/text.npz"], "text.npz is not a NumPy file"),
+    (["run", "{warp}", "{tmp}/text.npz"], "text.npz. is not a NumPy file"),
     (["run", "{warp}", "nonsense"], "'nonsense' is not NAME=FILE"),
     (["run", "{warp}", "{picture}", IDENTITY, "-o", "{tmp}/o.docx"], "cannot tell from its name what to write"),
     (["run", "{warp}", "{picture}", IDENTITY, "-o", "{tmp}/no/o.png"], "cannot write .*No such file"),
     (["run", "{warp}", "{picture}", IDENTITY, "-o", "{tmp}/o.png", "--name", "Z"], r"no output 'Z' \(there is Y\)"),
     (["run", "{warp}", "{picture}", IDENTITY, "--provider", "Abacus"], "no execution provider Abacus; .*CPUExecution"),
-    (["run", "{warp}", "{picture}", IDENTITY, "--threads", "0"], "threads must be a whole number from 1 up"),
+    (["run", "{warp}", "{picture}", IDENTITY, "--threads", "0"], "threads must be a whole number from 1 to 256"),
 ]
 
 

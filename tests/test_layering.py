@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "conformance": ("operators", "reference", "runtime"),
     "feeding": ("files", "images", "reference.schema", "runtime"),
     "demo": ("conformance", "files", "images", "models", "operators", "reference", "runtime"),
+    "__main__": ("cli",),
     "cli": None,  # anything, inside its commands
     "__init__": None,  # anything, when a name is used
 }

@@ -44,7 +44,7 @@ def export(
         standard operators and is the same for all of them.
     inputs : mapping of str to sequence, optional
         Names and shapes of the module's float32 inputs, in the order of its ``forward``; strings are
-        symbolic dimensions. A model of the zoo knows its own.
+        symbolic dimensions. For a model of the zoo its arguments decide.
     outputs : sequence of str, optional
         Names of the outputs.
     **arguments
@@ -74,6 +74,8 @@ def export(
     """
     check_choice("export", "target", target, TARGETS)
     opset = check_opset("export", opset)
+    if isinstance(source, str) and inputs is not None:
+        raise ArgumentError(f"export: the model {source!r} knows its inputs; its arguments decide on their shapes")
     model = module_to_model(_module(source, arguments), opset, inputs, outputs)
     write_model(model, path)
     return model

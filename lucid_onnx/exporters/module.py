@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol, cast
 
 import onnx
 import onnx_ir as ir
-from onnxscript import GraphBuilder, nn
+from onnxscript import GraphBuilder, OpBuilder, nn
 
 from lucid_onnx.operators.building import checked, clean, declare_outputs, new_model
-from lucid_onnx.operators.signature import Dimension, TensorSpec
-from lucid_onnx.reference.schema import ArgumentError
+from lucid_onnx.operators.signature import Dimension, TensorSpec, dimensions
+from lucid_onnx.reference.schema import ArgumentError, DtypeError
 
 
 class Described(Protocol):
@@ -53,17 +55,49 @@ def module_to_model(
     name = type(module).__name__
     graph = ir.Graph([spec.value() for spec in input_specs], [], nodes=[], opset_imports={"": opset}, name=name)
     op = GraphBuilder(graph).op
-    results = traced(op, *graph.inputs)
-    results = list(results) if isinstance(results, Sequence) else [results]
+    results = _as_list(_traced(traced, op, graph), name)
     if output_specs is None:
         output_specs = ["Y"] if len(results) == 1 else [f"Y{k}" for k in range(len(results))]
     if len(results) != len(output_specs):
         raise ArgumentError(f"export: {name} returns {len(results)} outputs, but {len(output_specs)} are named")
-    empty = [parameter for parameter, value in graph.initializers.items() if value.const_value is None]
-    if empty:
-        raise ArgumentError(f"export: {name} has parameters without values: {', '.join(empty)}")
+    _check_names(graph, output_specs)
     declare_outputs(op, graph, results, output_specs)
     return checked(clean(new_model(graph)))
+
+
+def _traced(module: nn.Module, op: OpBuilder, graph: ir.Graph) -> object:
+    """What ``forward`` returns for the inputs of `graph`."""
+    try:
+        inspect.signature(module.forward).bind(op, *graph.inputs)
+    except TypeError as error:
+        given = ", ".join(value.name or "" for value in graph.inputs)
+        raise ArgumentError(f"export: {type(module).__name__}.forward does not take op, {given}: {error}") from None
+    result: object = module(op, *graph.inputs)
+    return result
+
+
+def _as_list(results: object, name: str) -> list[ir.Value]:
+    values = list(results) if isinstance(results, list | tuple) else [results]
+    if not values or not all(isinstance(value, ir.Value) for value in values):
+        kinds = ", ".join(type(value).__name__ for value in values) or "nothing"
+        raise DtypeError(f"export: {name}.forward must return a value or several; got {kinds}")
+    return cast("list[ir.Value]", values)
+
+
+def _check_names(graph: ir.Graph, outputs: Sequence[TensorSpec | str]) -> None:
+    """Raise unless parameters have values, and inputs, parameters and outputs have names of their own."""
+    empty = [parameter for parameter, value in graph.initializers.items() if value.const_value is None]
+    if empty:
+        raise ArgumentError(f"export: {graph.name} has parameters without values: {', '.join(empty)}")
+    names = [value.name or "" for value in graph.inputs]
+    names += [name for name, value in graph.initializers.items() if isinstance(value, nn.Parameter)]
+    names += [spec if isinstance(spec, str) else spec.name for spec in outputs]
+    doubled = sorted({name for name in names if names.count(name) > 1 or not name})
+    if doubled:
+        raise ArgumentError(
+            f"export: inputs, parameters and outputs need names of their own; got {', '.join(map(repr, doubled))} "
+            "more than once or empty"
+        )
 
 
 def _signature(
@@ -71,7 +105,7 @@ def _signature(
 ) -> tuple[list[TensorSpec], list[TensorSpec | str] | None]:
     """What is given, and where nothing is, what the module says of itself."""
     if inputs is not None:
-        specs = [TensorSpec(name, ir.DataType.FLOAT, tuple(shape)) for name, shape in inputs.items()]
+        specs = [TensorSpec(n, ir.DataType.FLOAT, dimensions("export", n, shape)) for n, shape in inputs.items()]
         return specs, None if outputs is None else list(outputs)
     if not hasattr(module, "inputs") or not hasattr(module, "outputs"):
         raise ArgumentError(
@@ -79,4 +113,11 @@ def _signature(
             "name them with their shapes: inputs={'x': ('N', 3, 32, 32)}"
         )
     described = cast("Described", module)
-    return described.inputs(), list(outputs or described.outputs())
+    specs = described.outputs()
+    if outputs is None:
+        return described.inputs(), list(specs)
+    if len(outputs) != len(specs):
+        raise ArgumentError(
+            f"export: {type(module).__name__} returns {len(specs)} outputs, but {len(outputs)} are named"
+        )
+    return described.inputs(), [replace(spec, name=name) for spec, name in zip(specs, outputs, strict=True)]

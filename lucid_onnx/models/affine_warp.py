@@ -10,7 +10,7 @@ from lucid_onnx.models.signature import check_count, check_sizes, image_spec, th
 from lucid_onnx.operators import affine_grid, grid_sample
 from lucid_onnx.operators.building import Value, dims, named
 from lucid_onnx.operators.signature import TensorSpec
-from lucid_onnx.reference.schema import check_modes, check_rank
+from lucid_onnx.reference.schema import as_flag, check_modes, check_rank
 
 
 class AffineWarp(nn.Module):
@@ -29,7 +29,7 @@ class AffineWarp(nn.Module):
     mode, padding_mode, align_corners
         As in `lucid_onnx.grid_sample`.
     rank : {4, 5}, optional
-        For volumes of any size.
+        5 for volumes of any size; otherwise `sizes` tell, or it is 4.
 
     Examples
     --------
@@ -46,17 +46,21 @@ class AffineWarp(nn.Module):
         mode: str = "bilinear",
         padding_mode: str = "zeros",
         align_corners: bool = False,
-        rank: int = 4,
+        rank: int | None = None,
     ) -> None:
         super().__init__()
         check_modes("AffineWarp", mode, padding_mode)
         check_count("AffineWarp", "channels", channels)
-        check_rank("AffineWarp", rank)
-        self.axes = rank - 2 if sizes is None else len(check_sizes("AffineWarp", "sizes", sizes))
+        self._align_corners = as_flag(align_corners, "AffineWarp")
+        if rank is not None:
+            check_rank("AffineWarp", rank)
+        self.axes = (rank or 4) - 2
+        if sizes is not None:
+            self.axes = len(check_sizes("AffineWarp", "sizes", sizes, None if rank is None else rank - 2))
         if output_sizes is not None:
             check_sizes("AffineWarp", "output_sizes", output_sizes, self.axes)
         self._sizes, self._channels, self._output_sizes = sizes, channels, output_sizes
-        self._how = (mode, padding_mode, align_corners)
+        self._how = (mode, padding_mode, self._align_corners)
 
     def inputs(self) -> list[TensorSpec]:
         """Names, dtypes and shapes of the inputs: the image and theta."""
@@ -71,5 +75,5 @@ class AffineWarp(nn.Module):
         rank = self.axes + 2
         spatial = dims(op, x, 2, rank) if self._output_sizes is None else list(self._output_sizes)
         size = op.Concat(dims(op, x, 0, 2), spatial, axis=0)
-        grid = named(affine_grid(op, theta, size, self._how[2], rank), "grid")
+        grid = named(affine_grid(op, theta, size, self._align_corners, rank), "grid")
         return grid_sample(op, x, grid, *self._how)

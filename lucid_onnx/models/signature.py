@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 
+import numpy as np
 import onnx_ir as ir
 
 from lucid_onnx.operators.signature import TensorSpec
 from lucid_onnx.reference.schema import SPATIAL_AXES, ArgumentError
+
+LARGEST = 2**31
+"""Sizes, channels and the like are less than this."""
 
 
 def image_spec(name: str, channels: int | None, sizes: Sequence[int] | None, axes: int) -> TensorSpec:
@@ -21,18 +26,24 @@ def theta_spec(axes: int) -> TensorSpec:
     return TensorSpec("theta", ir.DataType.FLOAT, ("N", axes, axes + 1))
 
 
-def check_count(model: str, argument: str, count: int | None) -> None:
-    """Raise unless `count` is a number of channels or classes."""
-    if count is not None and count < 1:
-        raise ArgumentError(f"{model}: {argument} must be 1 or more; got {count}")
+def check_count(model: str, argument: str, count: int | None, least: int = 1) -> None:
+    """Raise unless `count` is None or a whole number from `least` up, of a size that a machine may hold."""
+    if count is None or (isinstance(count, int | np.integer) and least <= count < LARGEST):
+        return
+    raise ArgumentError(f"{model}: {argument} must be {least} or more, and less than {LARGEST}; got {count!r}")
 
 
 def check_sizes(
     model: str, argument: str, sizes: Sequence[int], axes: int | None = None, least: int = 1
 ) -> tuple[int, ...]:
     """`sizes` as a tuple, if they are those of an image or a volume of at least `least` pixels an axis."""
-    given = tuple(sizes)
-    if len(given) not in ((2, 3) if axes is None else (axes,)) or any(int(n) != n or n < least for n in given):
+    try:
+        given = tuple(index(size) for size in sizes)
+    except TypeError:
+        given = ()
+    if len(given) not in ((2, 3) if axes is None else (axes,)) or not all(least <= n < LARGEST for n in given):
         names = {2: "(H, W)", 3: "(D, H, W)", None: "(H, W) or (D, H, W)"}[axes]
-        raise ArgumentError(f"{model}: {argument} must be {names}, each {least} or more; got {given}")
+        raise ArgumentError(
+            f"{model}: {argument} must be {names}, each {least} or more, and less than {LARGEST}; got {sizes!r}"
+        )
     return given

@@ -12,6 +12,7 @@ from lucid_onnx.models.layers import Conv, Linear, parameter, pooled_relu, poole
 from lucid_onnx.models.signature import check_count, check_sizes, image_spec, theta_spec
 from lucid_onnx.operators.building import Value, named
 from lucid_onnx.operators.signature import TensorSpec
+from lucid_onnx.reference.schema import ArgumentError
 
 
 class Localization(nn.Module):
@@ -87,8 +88,11 @@ class SpatialTransformer(nn.Module):
     ) -> None:
         super().__init__()
         self._sizes = check_sizes("SpatialTransformer", "sizes", sizes, least=4)
+        if channels is None:
+            raise ArgumentError("SpatialTransformer: channels must be known")
         check_count("SpatialTransformer", "channels", channels)
         check_count("SpatialTransformer", "hidden", hidden)
+        check_count("SpatialTransformer", "seed", seed, least=0)
         self._channels = channels
         self.axes = len(self._sizes)
         self.localization = Localization(self._sizes, channels, hidden, np.random.default_rng(seed))

@@ -7,6 +7,7 @@ handed, or an opset such as ``onnxscript.opset20`` inside a translation of torch
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from operator import index
@@ -20,7 +21,7 @@ from onnxscript import GraphBuilder, OpBuilder, nn, optimizer
 
 from lucid_onnx._version import __version__
 from lucid_onnx.operators.signature import TensorSpec
-from lucid_onnx.reference.schema import DtypeError, UnsupportedError
+from lucid_onnx.reference.schema import ArgumentError, DtypeError, UnsupportedError
 
 Value: TypeAlias = ir.Value
 
@@ -90,15 +91,17 @@ def constant(op: Builder, number: float, dtype: ir.DataType) -> Value:
 def dtype_of(value: Value, argument: str) -> ir.DataType:
     """Element type of a value, which must be known when the graph is built."""
     if value.dtype is None:
-        raise TypeError(f"the dtype of {argument} must be known when the graph is built; {value.name!r} has none")
+        raise DtypeError(f"the dtype of {argument} must be known when the graph is built; {value.name!r} has none")
     return value.dtype
 
 
-def rank_of(value: Value, argument: str) -> int:
-    """Rank of a value, which must be known when the graph is built."""
+def known_shape(value: Value, argument: str) -> list[int | None]:
+    """Shape of a value whose rank must be known when the graph is built; None where a dimension is symbolic."""
     if value.shape is None:
-        raise ValueError(f"the rank of {argument} must be known when the graph is built; {value.name!r} has no shape")
-    return len(value.shape)
+        raise ArgumentError(
+            f"the rank of {argument} must be known when the graph is built; {value.name!r} has no shape"
+        )
+    return [dimension if isinstance(dimension, int) else None for dimension in value.shape]
 
 
 def compute_dtype(*dtypes: ir.DataType) -> ir.DataType:
@@ -125,12 +128,13 @@ def reshape(op: Builder, value: Value, *dimensions: Value | list[int]) -> Value:
 def clean(model: ir.Model) -> ir.Model:
     """`model`, in place: what is known is folded, what is the same is computed once, what is unused is gone.
 
-    Parameters stay as they are and keep their names.
+    Parameters stay as they are and keep their names, as do outputs.
     """
+    names = [value.name for value in model.graph.outputs]
     # Before the folding, which takes values of one name for one value.
     passes.NameFixPass()(model)
     optimizer.fold_constants(
-        model, onnx_shape_inference=True, input_size_limit=1024, output_size_limit=1024, should_fold=_no_parameter
+        model, onnx_shape_inference=True, input_size_limit=1024, output_size_limit=1024, should_fold=_may_fold
     )
     Sequential(
         passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
@@ -138,14 +142,30 @@ def clean(model: ir.Model) -> ir.Model:
         passes.IdentityEliminationPass(),
         passes.RemoveUnusedNodesPass(),
         passes.ClearMetadataAndDocStringPass(),
-        passes.NameFixPass(),
     )(model)
+    _restore_outputs(model.graph, names)
+    passes.NameFixPass()(model)
     return model
 
 
-def _no_parameter(node: ir.Node) -> bool | None:
-    """False for a node that reads a parameter, None (the folder decides) for any other."""
-    return False if any(isinstance(value, nn.Parameter) for value in node.inputs) else None
+def _restore_outputs(graph: ir.Graph, names: Sequence[str | None]) -> None:
+    """Give outputs that have become one value, or an input, a value and a name of their own again."""
+    for position, name in enumerate(names):
+        value = graph.outputs[position]
+        if value.is_graph_input() or value.is_initializer() or value in graph.outputs[:position] or value.name != name:
+            copy = ir.Value(name=name, type=value.type, shape=value.shape)
+            graph.append(ir.Node("", "Identity", [value], outputs=[copy]))
+            graph.outputs[position] = copy
+
+
+def _may_fold(node: ir.Node) -> bool | None:
+    """False for a node that reads a parameter or makes a large tensor; None (the folder decides) otherwise."""
+    if any(isinstance(value, nn.Parameter) for value in node.inputs):
+        return False
+    shapes = [value.shape for value in node.outputs]
+    if any(shape is None or not shape.is_static() or math.prod(shape.numpy()) > 1024 for shape in shapes):
+        return False
+    return None
 
 
 def new_model(graph: ir.Graph) -> ir.Model:
@@ -168,6 +188,7 @@ def declare_outputs(
     """
     for result, spec in zip(results, outputs, strict=True):
         if result.producer() is None or any(result is output for output in graph.outputs):
+            # An input, a parameter or an earlier output has a name already.
             result = op.Identity(result)
         if isinstance(spec, str):
             result.name = spec
@@ -179,7 +200,8 @@ def declare_outputs(
 
 def checked(model: ir.Model) -> onnx.ModelProto:
     """The protobuf of `model` with its shapes inferred, if it is valid."""
-    passes.ShapeInferencePass()(model)
+    # Without data propagation, which computes the values of a Range of any size.
+    passes.ShapeInferencePass(data_prop=False)(model)
     proto = ir.to_proto(model)
     onnx.checker.check_model(proto, full_check=True)
     return proto

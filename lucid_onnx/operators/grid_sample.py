@@ -16,13 +16,13 @@ from lucid_onnx.operators.building import (
     count,
     dims,
     dtype_of,
+    known_shape,
     named,
-    rank_of,
     reshape,
     scope,
 )
 from lucid_onnx.operators.coordinates import unnormalize, unnormalize_slope
-from lucid_onnx.reference.schema import TAPS
+from lucid_onnx.reference.schema import TAPS, check_grid_sample
 
 
 def grid_sample(op: Builder, x: Value, grid: Value, mode: str, padding_mode: str, align_corners: bool) -> Value:
@@ -97,8 +97,9 @@ class _Plan:
     """
 
     def __init__(self, op: Builder, x: Value, grid: Value, mode: str, padding_mode: str, align_corners: bool) -> None:
+        check_grid_sample(known_shape(x, "x"), known_shape(grid, "grid"), mode, padding_mode)
         self.op = op
-        self.rank = rank_of(x, "x")
+        self.rank = len(known_shape(x, "x"))
         self.dtype = compute_dtype(dtype_of(x, "x"), dtype_of(grid, "grid"))
         self.x = cast(op, x, self.dtype)
         self.grid = grid

@@ -26,7 +26,6 @@ from lucid_onnx.operators.signature import Dimension, TensorSpec, resolve_shapes
 from lucid_onnx.reference.schema import (
     ONNX_MODES,
     SPATIAL_AXES,
-    ArgumentError,
     as_flag,
     check_choice,
     check_modes,
@@ -180,7 +179,6 @@ def _graph(
     image = _element_type(dtype, "dtype")
     grid = image if grid_dtype is None else _element_type(grid_dtype, "grid_dtype")
     inputs, outputs = resolve_shapes(*_signature(operator, rank, image, grid), shapes or {})
-    _check_pixels(inputs)
     graph = ir.Graph([spec.value() for spec in inputs], [], nodes=[], opset_imports={"": opset}, name=operator)
     op = GraphBuilder(graph).op
     body = _body(operator, rank, mode, padding_mode, corners)
@@ -212,16 +210,6 @@ def _signature(
         return sampled, [TensorSpec("Y", image, y)]
     gradients = [TensorSpec("dX", image, x), TensorSpec("dgrid", grid, ("N", *points, d))]
     return [TensorSpec("dY", image, y), *sampled], gradients
-
-
-def _check_pixels(inputs: Sequence[TensorSpec]) -> None:
-    """Raise if an image of a known size has no pixels, but is sampled."""
-    shapes = {spec.name: spec.shape for spec in inputs}
-    if "X" not in shapes:
-        return
-    x, points = shapes["X"], shapes["grid"][1:-1]
-    if 0 in x[2:] and 0 not in (*x[:2], *points):
-        raise ArgumentError(f"operator_model: X must have at least one pixel along every axis to be sampled; got {x}")
 
 
 def _body(operator: str, rank: int, mode: str, padding_mode: str, align_corners: bool) -> Body:

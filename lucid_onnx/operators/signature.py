@@ -54,20 +54,18 @@ def resolve_shapes(
     bound: dict[str, Dimension] = {}
     for spec in inputs:
         if spec.name in shapes:
-            _bind(bound, spec, _dimensions(spec, shapes[spec.name]))
+            _bind(bound, spec, dimensions("operator_model", spec.name, shapes[spec.name]))
     return [_filled(spec, bound) for spec in inputs], [_filled(spec, bound) for spec in outputs]
 
 
-def _dimensions(spec: TensorSpec, given: Sequence[Dimension]) -> tuple[Dimension, ...]:
+def dimensions(caller: str, name: str, given: Sequence[Dimension]) -> tuple[Dimension, ...]:
     """`given` as a tuple, if it is a shape."""
     try:
         shape = tuple(d if d is None or isinstance(d, str) else index(d) for d in given)
     except TypeError:
         shape = (-1,)
     if any(isinstance(dimension, int) and not 0 <= dimension < 2**63 for dimension in shape):
-        raise ArgumentError(
-            f"operator_model: the shape of {spec.name} must hold integers from 0 up, names or None; got {given!r}"
-        )
+        raise ArgumentError(f"{caller}: the shape of {name} must hold integers from 0 up, names or None; got {given!r}")
     return shape
 
 

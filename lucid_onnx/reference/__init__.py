@@ -14,6 +14,7 @@ from lucid_onnx.reference.schema import (
     DtypeError,
     LucidError,
     OpSchema,
+    RunError,
     UnsupportedError,
     autocast,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "GridSampleBackward",
     "LucidError",
     "OpSchema",
+    "RunError",
     "UnsupportedError",
     "affine_grid",
     "affine_grid_backward",

@@ -8,6 +8,7 @@ Mirrored by `lucid_onnx.operators.affine_grid`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -73,8 +74,9 @@ def affine_grid(theta: npt.ArrayLike, size: Sequence[int], align_corners: bool |
     corners = as_flag(align_corners, "affine_grid")
     wide = theta.astype(dtype, copy=False).astype(compute_dtype(dtype), copy=False)
     with np.errstate(all="ignore"):
-        grid: Array = base_points(sizes, corners, wide.dtype) @ np.swapaxes(wide, 1, 2)
-        return grid.reshape(sizes[0], *sizes[2:], len(sizes) - 2).astype(dtype, copy=False)
+        planes = wide @ base_points(sizes, corners, wide.dtype)
+        grid: Array = np.swapaxes(planes, 1, 2).reshape(sizes[0], *sizes[2:], len(sizes) - 2)
+        return grid.astype(dtype, copy=False)
 
 
 def affine_grid_backward(grad_grid: npt.ArrayLike, size: Sequence[int], align_corners: bool | None = None) -> Array:
@@ -120,16 +122,17 @@ def affine_grid_backward(grad_grid: npt.ArrayLike, size: Sequence[int], align_co
     points = base_points(sizes, as_flag(align_corners, "affine_grid_backward"), compute_dtype(dtype))
     wide = grad_grid.astype(dtype, copy=False).astype(points.dtype, copy=False)
     with np.errstate(all="ignore"):
-        grad_theta = np.swapaxes(wide.reshape(sizes[0], len(points), d), 1, 2) @ points
-        return grad_theta.astype(dtype, copy=False)
+        products = points @ wide.reshape(sizes[0], points.shape[1], d)
+        grad_theta: Array = np.swapaxes(products, 1, 2).astype(dtype)
+        return grad_theta
 
 
 def base_points(size: Sequence[int], align_corners: bool, dtype: np.dtype[Any]) -> Array:
-    """Homogeneous normalised coordinates (x, y, 1) or (x, y, z, 1) of the pixels: (P, 3) or (P, 4)."""
+    """Homogeneous normalised coordinates, rows x, y, 1 or x, y, z, 1, of the P pixels: (3, P) or (4, P)."""
     axes = [lattice(n, align_corners, dtype) for n in size[2:]]
     planes = np.meshgrid(*axes, indexing="ij")[::-1]
-    points = np.stack([*planes, np.ones(tuple(size[2:]), dtype)], axis=-1)
-    return points.reshape(-1, len(axes) + 1)
+    points = np.stack([*planes, np.ones(tuple(size[2:]), dtype)])
+    return points.reshape(len(axes) + 1, math.prod(size[2:]))
 
 
 class AffineGridBackward:

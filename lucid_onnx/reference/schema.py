@@ -59,6 +59,10 @@ class UnsupportedError(LucidError, NotImplementedError):
     """What is asked for is well-formed, but nothing here provides it."""
 
 
+class RunError(LucidError, RuntimeError):
+    """A runtime failed while it ran a model."""
+
+
 class AmpPolicy(enum.Enum):
     """What `autocast` does to the inputs of an operator.
 
@@ -199,31 +203,37 @@ def check_modes(operator: str, mode: object, padding_mode: object) -> None:
 
 
 def check_grid_sample(
-    x: Sequence[int], grid: Sequence[int], mode: str, padding_mode: str, operator: str = "grid_sample"
+    x: Sequence[int | None],
+    grid: Sequence[int | None],
+    mode: object,
+    padding_mode: object,
+    operator: str = "grid_sample",
 ) -> None:
     """Raise if an image of shape `x` cannot be sampled with a grid of shape `grid` that way.
 
-    Bicubic with a 5-D image passes here: ONNX defines it, PyTorch and `grid_sample` do not.
+    A dimension that is None is not known, and fits. Bicubic with a 5-D image passes here: ONNX defines it,
+    PyTorch and `grid_sample` do not.
     """
     check_modes(operator, mode, padding_mode)
     rank = len(x)
     if rank not in SPATIAL_AXES:
-        raise ArgumentError(f"{operator}: x must be (N,C,H,W) or (N,C,D,H,W); got shape {tuple(x)}")
+        raise ArgumentError(f"{operator}: x must be (N,C,H,W) or (N,C,D,H,W); got shape {_shown(x)}")
     axes = SPATIAL_AXES[rank]
-    if len(grid) != rank or grid[-1] != len(axes):
+    if len(grid) != rank or grid[-1] not in (len(axes), None):
         outputs = ",".join(f"{axis}o" for axis in axes)
         raise ArgumentError(
-            f"{operator}: grid must be (N,{outputs},{len(axes)}) for x of shape {tuple(x)}; got shape {tuple(grid)}"
+            f"{operator}: grid must be (N,{outputs},{len(axes)}) for x of shape {_shown(x)}; got shape {_shown(grid)}"
         )
-    if x[0] != grid[0]:
+    if x[0] != grid[0] and None not in (x[0], grid[0]):
         raise ArgumentError(
             f"{operator}: x and grid must have the same batch size; got {x[0]} in x and {grid[0]} in grid"
         )
-    samples = int(np.prod([x[0], x[1], *grid[1:-1]]))
+    if 0 in (*x[:2], *grid[:-1]):
+        return
     for axis, size in zip(axes, x[2:], strict=True):
-        if size == 0 and samples:
+        if size == 0:
             raise ArgumentError(
-                f"{operator}: x must have at least one pixel along {axis} to be sampled; got shape {tuple(x)}"
+                f"{operator}: x must have at least one pixel along {axis} to be sampled; got shape {_shown(x)}"
             )
 
 
@@ -256,9 +266,15 @@ def check_size(size: Sequence[int], operator: str = "affine_grid") -> tuple[int,
     return sizes
 
 
-def check_theta(theta: Sequence[int], size: Sequence[int], operator: str = "affine_grid") -> None:
-    """Raise if a theta of shape `theta` does not fit `size`."""
+def check_theta(theta: Sequence[int | None], size: Sequence[int | None], operator: str = "affine_grid") -> None:
+    """Raise if a theta of shape `theta` does not fit `size`; a dimension that is None is not known, and fits."""
     d = len(size) - 2
     expected = (size[0], d, d + 1)
-    if tuple(theta) != expected:
-        raise ArgumentError(f"{operator}: theta must be {expected} for size {tuple(size)}; got shape {tuple(theta)}")
+    if len(theta) != 3 or any(a != b and None not in (a, b) for a, b in zip(theta, expected, strict=True)):
+        raise ArgumentError(
+            f"{operator}: theta must be {_shown(expected)} for size {_shown(size)}; got shape {_shown(theta)}"
+        )
+
+
+def _shown(shape: Sequence[int | None]) -> str:
+    return "(" + ", ".join("?" if dimension is None else str(dimension) for dimension in shape) + ")"

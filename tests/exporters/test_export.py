@@ -52,7 +52,64 @@ def test_outputs_have_names_of_their_own_accord(tmp_path):
     assert [value.name for value in model.graph.output] == ["Y0", "Y1", "Y2"]
 
 
+class Returning(nn.Module):
+    """A module whose ``forward`` returns what it is told to."""
+
+    def __init__(self, returned):
+        super().__init__()
+        self.returned = returned
+
+    def forward(self, op, x):
+        return self.returned(op, x)
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        lambda op, x: [op.Relu(x)] * 2,
+        lambda op, x: (op.Relu(x), op.Relu(x)),
+        lambda op, x: (lambda y: (y, op.Identity(y)))(op.Relu(x)),
+        lambda op, x: (op.Relu(x), op.Relu(op.Identity(x))),
+        lambda op, x: (x, x),
+        lambda op, x: (op.Identity(x), x),
+    ],
+)
+def test_outputs_keep_their_names_even_if_they_are_one_value(tmp_path, returned):
+    path = tmp_path / "model.onnx"
+    model = lo.export(Returning(returned), path, inputs={"x": ("N",)}, outputs=["a", "b"])
+    assert [value.name for value in model.graph.output] == ["a", "b"]
+    x = np.float32([1, 2])
+    for result in lo.session(path).run(["a", "b"], {"x": x}):
+        np.testing.assert_array_equal(result, x)
+
+
+def test_a_model_of_the_zoo_keeps_its_shapes_under_other_names(tmp_path):
+    model = lo.export("stn", tmp_path / "stn.onnx", outputs=["scores", "map"])
+    shapes = {v.name: [d.dim_param or d.dim_value for d in v.type.tensor_type.shape.dim] for v in model.graph.output}
+    assert shapes == {"scores": ["N", 10], "map": ["N", 2, 3]}
+
+
 WRONG = [
+    (lambda path: lo.export(Returning(lambda op, x: None), path, inputs={"x": (3,)}), TypeError, "got NoneType"),
+    (lambda path: lo.export(Returning(lambda op, x: ()), path, inputs={"x": (3,)}), TypeError, "got nothing"),
+    (lambda path: lo.export(Returning(lambda op, x: {"y": x}), path, inputs={"x": (3,)}), TypeError, "got dict"),
+    (
+        lambda path: lo.export(Shear(), path, inputs={"x": (1, 1, 4, 4), "y": (1,)}),
+        ValueError,
+        "does not take op, x, y",
+    ),
+    (lambda path: lo.export(Shear(), path, inputs={"x": (1.5, 3)}), ValueError, "shape of x must hold integers"),
+    (
+        lambda path: lo.export(Shear(), path, inputs={"theta": (1, 1, 4, 4)}),
+        ValueError,
+        "names of their own; got 'theta'",
+    ),
+    (
+        lambda path: lo.export(Shear(), path, inputs={"x": (1, 1, 4, 4)}, outputs=["a", "a", "x"]),
+        ValueError,
+        "names of their own; got 'a', 'x'",
+    ),
+    (lambda path: lo.export("stn", path, inputs={"X": (1, 3, 28, 28)}), ValueError, "'stn' knows its inputs"),
     (lambda path: lo.export("resnet", path), ValueError, "a model's name must be one of 'affine_warp'.*got 'resnet'"),
     (lambda path: lo.export(3, path), TypeError, "source must be a name of the zoo .* got int"),
     (lambda path: lo.export("stn", path, opset=15), NotImplementedError, "opset must be 16 or newer"),

@@ -43,6 +43,7 @@ VARIANTS = [
     for dtype in DTYPES
     for opset in (DEFAULT_OPSET, *OTHER_OPSETS)
 ]
+"""The whole product: 36 cells, 4 dtypes and 7 opsets."""
 
 
 def sessions(cell, dtype, opset, threads=1):

@@ -5,10 +5,12 @@ import re
 import cells
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
+from onnxscript import GraphBuilder
 
 import lucid_onnx as lo
-from lucid_onnx.operators import OPERATORS, TARGETS, operator_function
+from lucid_onnx.operators import OPERATORS, TARGETS, affine_grid, grid_sample, operator_function
 
 SAMPLERS = ("GridSample", "AffineGrid")
 
@@ -114,6 +116,47 @@ def test_names_are_unique_and_inputs_are_used():
         assert {value.name for value in model.graph.input} <= used
 
 
+def build(function, shapes, *arguments, dtype=ir.DataType.FLOAT):
+    graph = ir.Graph([], [], nodes=[], opset_imports={"": 20})
+    builder = GraphBuilder(graph)
+    inputs = [builder.input(f"input_{k}", dtype, shape) for k, shape in enumerate(shapes)]
+    return function(builder.op, *inputs, *arguments)
+
+
+X, GRID = ("N", "C", 4, "W"), ("N", "Ho", "Wo", 2)
+WRONG_GRAPHS = [
+    (grid_sample, [X, GRID], ("linear", "zeros", False), "grid_sample: mode must be one of.*got 'linear'"),
+    (grid_sample, [X, GRID], ("bilinear", "Border", False), "padding_mode must be one of.*got 'Border'"),
+    (grid_sample, [X, (*GRID[:3], 3)], ("bilinear", "zeros", False), r"grid must be \(N,Ho,Wo,2\)"),
+    (grid_sample, [X, GRID[1:]], ("bilinear", "zeros", False), r"grid must be \(N,Ho,Wo,2\)"),
+    (
+        grid_sample,
+        [(2, 3, 4, 5), (1, 6, 7, 2)],
+        ("bilinear", "zeros", False),
+        "same batch size; got 2 in x and 1 in grid",
+    ),
+    (grid_sample, [X[1:], GRID], ("bilinear", "zeros", False), r"x must be .* got shape \(\?, 4, \?\)"),
+    (grid_sample, [(2, 3, 0, 5), (2, 6, 7, 2)], ("bilinear", "zeros", False), "at least one pixel along H"),
+    (affine_grid, [("N", 3, 3), (4,)], (False, 4), r"theta must be \(\?, 2, 3\) for size"),
+    (affine_grid, [(6,), (4,)], (False, 4), r"theta must be .*got shape \(6\)"),
+    (affine_grid, [("N", 2, 3), (4,)], (False, 3), "rank must be 4 or 5; got 3"),
+    (grid_sample, [None, GRID], ("bilinear", "zeros", False), "the rank of x must be known"),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "arguments", "message"), WRONG_GRAPHS, ids=[w[-1] for w in WRONG_GRAPHS]
+)
+def test_the_functions_of_the_graphs_check_what_is_known(function, shapes, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        build(function, shapes, *arguments)
+
+
+def test_large_static_shapes_are_not_computed_beforehand():
+    model = lo.operator_model("GridSample", shapes={"X": (1, 3, 9000, 9000), "grid": (1, 9000, 9000, 2)})
+    assert model.ByteSize() < 100_000
+
+
 WRONG = [
     ({"operator": "Resize"}, ValueError, "operator must be one of 'GridSample'.*got 'Resize'"),
     ({"rank": 3}, ValueError, "rank must be 4 or 5; got 3"),
@@ -136,7 +179,7 @@ WRONG = [
     ({"align_corners": "False"}, TypeError, "align_corners must be True, False or None; got 'False'"),
     ({"shapes": {"grid": (1, 2, 2, 3)}}, ValueError, r"grid must be .*got \(1, 2, 2, 3\)"),
     ({"shapes": {"X": (1, 1, 2, 2), "grid": (2, 3, 3, 2)}}, ValueError, "N is 2 in grid .* but 1 in another input"),
-    ({"shapes": {"X": (1, 1, 0, 2)}}, ValueError, "at least one pixel along every axis"),
+    ({"shapes": {"X": (1, 1, 0, 2)}}, ValueError, "at least one pixel along H"),
 ]
 
 
