@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from lucid_onnx._version import __version__
-from lucid_onnx.reference.schema import MODES, PADDING_MODES, ArgumentError, LucidError
+from lucid_onnx.reference.schema import MODES, PADDING_MODES, ArgumentError, LucidError, no_such
 
 DESCRIPTION = "affine_grid and grid_sample for ONNX: graphs of standard operators, judged by a reference."
 
@@ -48,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        return _refuse(options.command, f"cannot print: {error.strerror or error}", 2)
+        where = f" ({error.filename})" if error.filename else ""
+        return _refuse(options.command, f"{error.strerror or error}{where}", 2)
     return status
 
 
@@ -136,7 +137,7 @@ def run(options: argparse.Namespace) -> int:
     feed = read_inputs(opened, options.inputs)
     names = [node.name for node in opened.get_outputs()]
     if options.name is not None and options.name not in names:
-        raise ArgumentError(f"there is no output {options.name!r} (there is {', '.join(names)})")
+        raise ArgumentError(no_such("output", options.name, names))
     results = dict(zip(names, opened.run(None, feed), strict=True))
     if options.output is not None:
         write_outputs(options.output, results, options.name)

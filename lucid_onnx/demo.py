@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 import onnx_ir as ir
 from onnxscript import GraphBuilder
@@ -20,17 +19,16 @@ from lucid_onnx import reference
 from lucid_onnx.conformance.tolerance import Verdict, image_range, judge, undecided
 from lucid_onnx.files import make_folder, replacing, write_model
 from lucid_onnx.images import read_image
-from lucid_onnx.models.signature import image_spec, theta_spec
-from lucid_onnx.operators.building import call, checked, declare_outputs, dims, named, new_model
-from lucid_onnx.operators.model import operator_function
-from lucid_onnx.operators.signature import TensorSpec
-from lucid_onnx.reference.schema import MODES, PADDING_MODES, UnsupportedError
+from lucid_onnx.models.checks import image_spec, theta_spec
+from lucid_onnx.operators.building import dims, named
+from lucid_onnx.operators.finishing import DEFAULT_OPSET, call_function, checked, declare_outputs, new_model
+from lucid_onnx.operators.model import DOMAIN, operator_function
+from lucid_onnx.operators.tensors import TensorSpec
+from lucid_onnx.reference.schema import MODES, PADDING_MODES, Array, UnsupportedError
 from lucid_onnx.runtime import session
 
-Array = npt.NDArray[Any]
-
-CELLS = tuple(itertools.product(MODES, PADDING_MODES))
-"""Every mode with every padding mode: an output of ``warp.onnx`` each."""
+CELLS = {f"{mode}_{padding}": (mode, padding) for mode, padding in itertools.product(MODES, PADDING_MODES)}
+"""Every mode with every padding mode, by the name of its output of ``warp.onnx``."""
 
 
 LONGEST = 640
@@ -56,6 +54,7 @@ def transforms(height: int, width: int) -> dict[str, Array]:
     """Affine maps of the demo, (1, 2, 3) of float32, for an image of `height` by `width` pixels.
 
     In normalised coordinates both axes run from -1 to 1, so a rotation of the pixels needs the aspect ratio.
+    The shear also zooms out, to show the padding; its odd numbers keep pixels off the ties of "nearest".
     """
     angle, aspect = np.deg2rad(30), width / height
     cos, sin = np.cos(angle), np.sin(angle)
@@ -78,16 +77,15 @@ def warp_model() -> onnx.ModelProto:
     ['bilinear_zeros', 'bilinear_border']
     """
     inputs = [image_spec("X", None, None, 2), theta_spec(2)]
-    opsets = {"": 20, "lucid_onnx": 1}
+    opsets = {"": DEFAULT_OPSET, DOMAIN: 1}
     graph = ir.Graph([spec.value() for spec in inputs], [], nodes=[], opset_imports=opsets, name="warp")
     builder = GraphBuilder(graph)
     x, theta = graph.inputs
-    grid = named(call(builder, operator_function("AffineGrid"), theta, dims(builder.op, x, 0, 4)), "grid")
+    grid = named(call_function(builder, operator_function("AffineGrid"), theta, dims(builder.op, x, 0, 4)), "grid")
     warped, specs = [], []
-    for mode, padding_mode in CELLS:
-        name = f"{mode}_{padding_mode}"
+    for name, (mode, padding_mode) in CELLS.items():
         sampler = operator_function("GridSample", mode=mode, padding_mode=padding_mode, name=f"GridSample_{name}")
-        warped.append(call(builder, sampler, x, grid))
+        warped.append(call_function(builder, sampler, x, grid))
         specs.append(TensorSpec(name, ir.DataType.FLOAT, inputs[0].shape))
     declare_outputs(builder.op, graph, warped, specs)
     model = new_model(graph)
@@ -118,16 +116,22 @@ def run_demo(
         A row for each map, mode and padding mode.
     model, picture : Path
         The files written.
+
+    Raises
+    ------
+    ArgumentError
+        `image` is no picture, or `out` cannot be written to.
+    UnsupportedError
+        Pillow or matplotlib is not installed.
     """
     _matplotlib()
     x = read_image(_photograph() if image is None else image, longest=LONGEST)
     model = warp_model()
     warp = session(model)
-    names = [f"{mode}_{padding_mode}" for mode, padding_mode in CELLS]
     rows, panels = [], []
     for transform, theta in progress(list(transforms(*x.shape[2:]).items())):
-        results = warp.run(names, {"X": x, "theta": theta})
-        for (mode, padding_mode), result in zip(CELLS, results, strict=True):
+        results = warp.run(list(CELLS), {"X": x, "theta": theta})
+        for (mode, padding_mode), result in zip(CELLS.values(), results, strict=True):
             rows.append(Row(transform, mode, padding_mode, _judge(result, x, theta, mode, padding_mode)))
             panels.append(result[0])
     # Written last, so that a failure leaves nothing behind; the picture first, which is likelier to fail.

@@ -11,14 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lucid_onnx.files import check_readable, replacing
 from lucid_onnx.images import SUFFIXES, is_picture, read_image, write_image
-from lucid_onnx.reference.schema import FLOAT_DTYPES, ArgumentError
+from lucid_onnx.reference.schema import FLOAT_DTYPES, ArgumentError, Array, no_such
 from lucid_onnx.runtime import BFLOAT16, Session, dtype_of_input
-
-Array = npt.NDArray[Any]
 
 DAMAGE = (OSError, ValueError, EOFError, MemoryError, SyntaxError, zipfile.BadZipFile, zlib.error, tokenize.TokenError)
 """What NumPy raises for files that are not what their names say."""
@@ -62,8 +59,7 @@ def _read_word(nodes: Mapping[str, Any], word: str) -> dict[str, Array]:
         return _read_npz(nodes, word)
     name, equals, _ = word.partition("=")
     if equals:
-        known = ", ".join(nodes) or "none"
-        raise ArgumentError(f"there is no input {name!r} (there is {known})")
+        raise ArgumentError(no_such("input", name, nodes))
     if is_picture(word):
         name = _input_for_a_picture(nodes)
         return {name: _read(nodes[name], word)}
@@ -73,7 +69,7 @@ def _read_word(nodes: Mapping[str, Any], word: str) -> dict[str, Array]:
 def write_outputs(path: str, results: Mapping[str, Array], name: str | None = None) -> None:
     """Write outputs as .npz, or one as a picture: that called `name`; by default all, or the first that is an image."""
     if name is not None and name not in results:
-        raise ArgumentError(f"there is no output {name!r} (there is {', '.join(results)})")
+        raise ArgumentError(no_such("output", name, results))
     if path.lower().endswith(".npz"):
         _write_npz(path, results if name is None else {name: results[name]})
         return

@@ -87,15 +87,13 @@ def check_readable(path: str | os.PathLike[str]) -> None:
         raise ArgumentError(f"cannot read {os.fspath(path)!r}: {error.strerror or error}") from None
 
 
-def as_proto(model: ModelSource) -> onnx.ModelProto:
-    """The protobuf of a model. External data of a file stays in its own files.
+def as_proto(model: onnx.ModelProto | ir.Model) -> onnx.ModelProto:
+    """The protobuf of a model.
 
     Raises
     ------
-    ArgumentError
-        There is no such file, or it holds no ONNX model.
     DtypeError
-        What came is no model at all.
+        What came is no model.
     """
     import onnx
     import onnx_ir as ir
@@ -104,9 +102,6 @@ def as_proto(model: ModelSource) -> onnx.ModelProto:
         return model
     if isinstance(model, ir.Model):
         return ir.to_proto(model)
-    if isinstance(model, str | os.PathLike):
-        check_readable(model)
-        return _parse(Path(model).read_bytes(), os.fspath(model))
     raise DtypeError(f"a model must be a path, an onnx.ModelProto or an onnx_ir.Model; got {type(model).__name__}")
 
 
@@ -120,17 +115,3 @@ def write_model(model: onnx.ModelProto, path: str | os.PathLike[str]) -> None:
         raise ArgumentError(f"cannot write {os.fspath(path)!r}: the model is larger than 2 GB") from None
     with replacing(path) as beside:
         beside.write_bytes(content)
-
-
-def _parse(content: bytes, path: str) -> onnx.ModelProto:
-    import onnx
-    from google.protobuf.message import DecodeError
-
-    model = onnx.ModelProto()
-    try:
-        model.ParseFromString(content)
-    except DecodeError:
-        model.Clear()
-    if not model.opset_import or not model.HasField("graph"):
-        raise ArgumentError(f"{path!r} is not an ONNX model")
-    return model

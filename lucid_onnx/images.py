@@ -8,12 +8,9 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lucid_onnx.files import check_readable, replacing
-from lucid_onnx.reference.schema import FLOAT_DTYPES, ArgumentError, UnsupportedError
-
-Array = npt.NDArray[Any]
+from lucid_onnx.reference.schema import FLOAT_DTYPES, ArgumentError, Array, UnsupportedError
 
 SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 """Names of picture files end so."""
@@ -44,6 +41,14 @@ def read_image(path: str | os.PathLike[str], channels: int = 3, longest: int | N
         There is no such file, it is no picture of 8 or 16 bits, or `channels` is another number.
     UnsupportedError
         Pillow is not installed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_image(f"{folder}/white.png", np.ones((3, 2, 4)))
+    ...     read_image(f"{folder}/white.png").shape
+    (1, 3, 2, 4)
     """
     name = os.fspath(path)
     if channels not in _PILLOW_MODES:

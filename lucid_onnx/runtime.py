@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -15,9 +15,16 @@ import onnx
 import onnxruntime as ort
 
 from lucid_onnx.files import ModelSource, as_proto, check_readable
-from lucid_onnx.reference.schema import ArgumentError, DtypeError, RunError, UnsupportedError, as_array
-
-Array = npt.NDArray[Any]
+from lucid_onnx.reference.schema import (
+    ArgumentError,
+    Array,
+    DtypeError,
+    RunError,
+    UnsupportedError,
+    as_array,
+    no_such,
+    shown,
+)
 
 MOST_THREADS = 256
 """onnxruntime starts as many threads as it is told to, and stands still with far too many."""
@@ -53,7 +60,9 @@ def session(model: ModelSource, providers: Sequence[str] | None = None, threads:
     Raises
     ------
     ArgumentError
-        No such file, no ONNX model, or a number of threads below 1.
+        No such file, no ONNX model, or a number of threads below 1 or above `MOST_THREADS`.
+    DtypeError
+        What came is no model, or the providers are no names.
     UnsupportedError
         A provider that this onnxruntime does not have, or a model that it cannot run.
 
@@ -122,8 +131,18 @@ class Session(ort.InferenceSession):  # type: ignore[misc]
         ArgumentError
             Lists every input that is missing, unknown, or does not fit in rank, dtype or a known dimension,
             and outputs that the model does not have.
+        DtypeError
+            The inputs are no mapping.
         RunError
             A `RuntimeError`: onnxruntime failed on these inputs.
+
+        Examples
+        --------
+        >>> import lucid_onnx as lo
+        >>> grid = lo.session(lo.operator_model("AffineGrid"))
+        >>> theta = np.array([[[1, 0, 0], [0, 1, 0]]], np.float32)
+        >>> grid.run(["grid"], {"theta": theta, "size": np.array([1, 1, 1, 2])})[0].tolist()
+        [[[[-0.5, 0.0], [0.5, 0.0]]]]
         """
         if not isinstance(input_feed, Mapping):
             raise DtypeError(f"run: inputs must be a mapping of names to arrays; got {type(input_feed).__name__}")
@@ -155,10 +174,8 @@ class Session(ort.InferenceSession):  # type: ignore[misc]
         required = [node.name for node in self.get_inputs() if not node.type.startswith("optional(")]
         outputs = [node.name for node in self.get_outputs()]
         problems = [f"input {name!r} is missing" for name in required if name not in feed]
-        problems += [f"there is no input {name!r} ({_listed(inputs)})" for name in feed if name not in inputs]
-        problems += [
-            f"there is no output {name!r} ({_listed(outputs)})" for name in output_names or () if name not in outputs
-        ]
+        problems += [no_such("input", name, inputs) for name in feed if name not in inputs]
+        problems += [no_such("output", name, outputs) for name in output_names or () if name not in outputs]
         symbols: dict[str, tuple[str, int]] = {}
         for name, node in inputs.items():
             if name in feed and node.type.startswith("tensor("):
@@ -186,10 +203,10 @@ def _mismatches(node: ort.NodeArg, array: Array, symbols: dict[str, tuple[str, i
     if not shape:  # a scalar, or a tensor of unknown rank: onnxruntime does not tell which
         return problems
     if len(shape) != array.ndim:
-        return [*problems, f"input {node.name!r} must have rank {len(shape)} {_shown(shape)}, got shape {array.shape}"]
+        return [*problems, f"input {node.name!r} must have rank {len(shape)} {shown(shape)}, got shape {array.shape}"]
     for dimension, size in zip(shape, array.shape, strict=True):
         if isinstance(dimension, int) and dimension != size:
-            problems.append(f"input {node.name!r} must have shape {_shown(shape)}, got {array.shape}")
+            problems.append(f"input {node.name!r} must have shape {shown(shape)}, got {array.shape}")
             break
         if isinstance(dimension, str):
             other, known = symbols.setdefault(dimension, (node.name, size))
@@ -198,15 +215,6 @@ def _mismatches(node: ort.NodeArg, array: Array, symbols: dict[str, tuple[str, i
                     f"{dimension} is {size} in input {node.name!r} of shape {array.shape}, but {known} in {other!r}"
                 )
     return problems
-
-
-def _listed(names: Iterable[str]) -> str:
-    known = ", ".join(names)
-    return f"there is {known}" if known else "there is none"
-
-
-def _shown(shape: Sequence[int | str | None]) -> str:
-    return "(" + ", ".join("?" if d is None else str(d) for d in shape) + ")"
 
 
 def _source(model: ModelSource) -> str | bytes:

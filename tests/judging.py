@@ -17,10 +17,15 @@ class Case:
         self.dtype = dtype
         sizes = x.shape[2:]
         self.seen = as_computed(grid, sizes, align_corners, dtype)
-        self.doubtful = undecided(grid, sizes, *self.how, dtype)
-        self.doubtful_slope = undecided(grid, sizes, *self.how, dtype, derivative=True)
+        self.doubtful = undecided(self.seen, sizes, *self.how, dtype)
+        self.doubtful_slope = undecided(self.seen, sizes, *self.how, dtype, derivative=True)
         # A point that may land on either of two pixels must not count when gradients of pixels are compared.
         self.grad_out = np.where(self.doubtful[:, None], 0, grad_out).astype(grad_out.dtype)
+
+    @property
+    def share_undecided(self):
+        """Share of the points whose value is not judged."""
+        return self.doubtful.mean() if self.doubtful.size else 0.0
 
     def judge_y(self, y):
         def compute(dtype):

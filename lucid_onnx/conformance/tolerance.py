@@ -7,8 +7,8 @@ error that the reference itself makes in the working dtype, plus 4 eps times the
 Values that are not finite must match exactly.
 
 At a few points no float32 result is right or wrong: where the coordinate cannot be told from a tie of
-"nearest", or from a kink when it is the derivative that is judged, and beyond 2**22 pixels where a
-reflection is not resolved. `undecided` finds them, and a verdict counts them.
+"nearest", or from a kink when it is the derivative that is judged, and where it is so far out (2**23 pixels in
+float32) that a reflection is not resolved to a pixel. `undecided` finds them, and a verdict counts them.
 """
 
 from __future__ import annotations
@@ -22,15 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lucid_onnx.reference import coordinates
-from lucid_onnx.reference.schema import ArgumentError, float_dtype
-
-Array = npt.NDArray[Any]
+from lucid_onnx.reference.schema import ArgumentError, Array, float_dtype
 
 FACTOR = 4
 """Multiple of the reference's own error, and of eps times the range, that is allowed."""
-
-UNRESOLVED = 2.0**22
-"""Pixel coordinate from which on a float32 reflection has no fraction left."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +148,12 @@ def undecided(
     -------
     Array of bool
         (N, …). A coordinate that the working dtype computes without rounding is always decided.
+
+    Examples
+    --------
+    >>> grid = np.float32([[[[0.0, 0.0], [1 / 3, 0.0]]]])  # pixels 1 and 1.5, the latter but for rounding
+    >>> undecided(grid, (3, 3), "nearest", "zeros", False, "float32").tolist()
+    [[[False, True]]]
     """
     compute = _arithmetic(dtype)
     eps = float(np.finfo(compute).eps)
@@ -162,7 +163,7 @@ def undecided(
             along = grid[..., -1 - axis]
             exact = coordinates.unnormalize(along.astype(np.float64), size, align_corners)
             if padding_mode == "reflection":
-                doubt |= np.isfinite(exact) & (np.abs(exact) > UNRESOLVED)
+                doubt |= np.isfinite(exact) & (np.abs(exact) * eps > 1)
             kink = {"nearest": 0.5, "bilinear": 0.0 if derivative else None, "bicubic": None}[mode]
             if kink is None:
                 continue
@@ -197,7 +198,13 @@ def as_computed(grid: Array, sizes: Sequence[int], align_corners: bool, dtype: n
 
 
 def image_range(x: npt.ArrayLike) -> float:
-    """Range of the finite values of an image, zero included: it is what padding may add."""
+    """Range of the finite values of an image, zero included: it is what padding may add.
+
+    Examples
+    --------
+    >>> image_range([2.0, 5.0, float("nan")])
+    5.0
+    """
     values = np.asarray(x).astype(np.float64)
     values = values[np.isfinite(values)]
     return float(values.max(initial=0) - values.min(initial=0))

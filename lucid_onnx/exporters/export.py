@@ -14,8 +14,8 @@ from lucid_onnx.exporters.module import module_to_model
 from lucid_onnx.files import write_model
 from lucid_onnx.models import ZOO
 from lucid_onnx.operators import TARGETS
-from lucid_onnx.operators.building import check_opset
-from lucid_onnx.operators.signature import Dimension
+from lucid_onnx.operators.finishing import DEFAULT_OPSET, check_opset
+from lucid_onnx.operators.tensors import Dimension
 from lucid_onnx.reference.schema import ArgumentError, DtypeError, check_choice
 
 
@@ -23,7 +23,7 @@ def export(
     source: str | nn.Module,
     path: str | os.PathLike[str],
     *,
-    opset: int = 20,
+    opset: int = DEFAULT_OPSET,
     target: str = "onnxruntime-cpu",
     inputs: Mapping[str, Sequence[Dimension]] | None = None,
     outputs: Sequence[str] | None = None,

@@ -12,8 +12,8 @@ import onnx
 import onnx_ir as ir
 from onnxscript import GraphBuilder, OpBuilder, nn
 
-from lucid_onnx.operators.building import checked, clean, declare_outputs, new_model
-from lucid_onnx.operators.signature import Dimension, TensorSpec, dimensions
+from lucid_onnx.operators.finishing import checked, clean, declare_outputs, new_model
+from lucid_onnx.operators.tensors import Dimension, TensorSpec, dimensions
 from lucid_onnx.reference.schema import ArgumentError, DtypeError
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from onnxscript import OpBuilder, nn
 
-from lucid_onnx.models.signature import check_count, check_sizes, image_spec, theta_spec
+from lucid_onnx.models.checks import check_count, check_sizes, image_spec, theta_spec
 from lucid_onnx.operators import affine_grid, grid_sample
 from lucid_onnx.operators.building import Value, dims, named
-from lucid_onnx.operators.signature import TensorSpec
+from lucid_onnx.operators.tensors import TensorSpec
 from lucid_onnx.reference.schema import as_flag, check_modes, check_rank
 
 
@@ -50,15 +50,17 @@ class AffineWarp(nn.Module):
     ) -> None:
         super().__init__()
         check_modes("AffineWarp", mode, padding_mode)
-        check_count("AffineWarp", "channels", channels)
+        if channels is not None:
+            check_count("AffineWarp", "channels", channels)
         self._align_corners = as_flag(align_corners, "AffineWarp")
         if rank is not None:
             check_rank("AffineWarp", rank)
         self.axes = (rank or 4) - 2
         if sizes is not None:
-            self.axes = len(check_sizes("AffineWarp", "sizes", sizes, None if rank is None else rank - 2))
+            sizes = check_sizes("AffineWarp", "sizes", sizes, None if rank is None else rank - 2)
+            self.axes = len(sizes)
         if output_sizes is not None:
-            check_sizes("AffineWarp", "output_sizes", output_sizes, self.axes)
+            output_sizes = check_sizes("AffineWarp", "output_sizes", output_sizes, self.axes)
         self._sizes, self._channels, self._output_sizes = sizes, channels, output_sizes
         self._how = (mode, padding_mode, self._align_corners)
 

@@ -8,11 +8,10 @@ import numpy as np
 from onnxscript import OpBuilder, nn
 
 from lucid_onnx.models.affine_warp import AffineWarp
+from lucid_onnx.models.checks import check_count, check_sizes, image_spec, theta_spec
 from lucid_onnx.models.layers import Conv, Linear, parameter, pooled_relu, pooled_size
-from lucid_onnx.models.signature import check_count, check_sizes, image_spec, theta_spec
 from lucid_onnx.operators.building import Value, named
-from lucid_onnx.operators.signature import TensorSpec
-from lucid_onnx.reference.schema import ArgumentError
+from lucid_onnx.operators.tensors import TensorSpec
 
 
 class Localization(nn.Module):
@@ -88,8 +87,6 @@ class SpatialTransformer(nn.Module):
     ) -> None:
         super().__init__()
         self._sizes = check_sizes("SpatialTransformer", "sizes", sizes, least=4)
-        if channels is None:
-            raise ArgumentError("SpatialTransformer: channels must be known")
         check_count("SpatialTransformer", "channels", channels)
         check_count("SpatialTransformer", "hidden", hidden)
         check_count("SpatialTransformer", "seed", seed, least=0)

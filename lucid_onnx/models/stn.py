@@ -8,11 +8,11 @@ import numpy as np
 import onnx_ir as ir
 from onnxscript import OpBuilder, nn
 
+from lucid_onnx.models.checks import check_count, theta_spec
 from lucid_onnx.models.layers import Conv, Linear, pooled_relu, pooled_size
-from lucid_onnx.models.signature import check_count, theta_spec
 from lucid_onnx.models.spatial_transformer import SpatialTransformer
 from lucid_onnx.operators.building import Value
-from lucid_onnx.operators.signature import TensorSpec
+from lucid_onnx.operators.tensors import TensorSpec
 
 
 class STN(nn.Module):

@@ -1,4 +1,8 @@
-"""The same two operators as ONNX graphs of standard operators. Mirrors `lucid_onnx.reference` file by file."""
+"""The same two operators as ONNX graphs of standard operators.
+
+``coordinates``, ``interpolation``, ``affine_grid`` and ``grid_sample`` mirror `lucid_onnx.reference`, function by
+function; the other files build models of them.
+"""
 
 from lucid_onnx.operators.affine_grid import affine_grid, affine_grid_backward
 from lucid_onnx.operators.grid_sample import grid_sample, grid_sample_backward

@@ -1,4 +1,4 @@
-"""What every graph here is built with: the builder's type, casts, dimensions, names, and the clean-up.
+"""What every graph here is built with: the builder's type, casts, dimensions and names.
 
 A function of this package takes the builder as its first argument, `op`: that of an
 ``onnxscript.GraphBuilder`` or of ``onnxscript.build_function``, the one that an ``onnxscript.nn.Module`` is
@@ -7,21 +7,15 @@ handed, or an opset such as ``onnxscript.opset20`` inside a translation of torch
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from operator import index
 from typing import Protocol, TypeAlias
 
-import onnx
 import onnx_ir as ir
-from onnx_ir.passes import Sequential
-from onnx_ir.passes import common as passes
-from onnxscript import GraphBuilder, OpBuilder, nn, optimizer
+from onnxscript import GraphBuilder, OpBuilder
 
-from lucid_onnx._version import __version__
-from lucid_onnx.operators.signature import TensorSpec
-from lucid_onnx.reference.schema import ArgumentError, DtypeError, UnsupportedError
+from lucid_onnx.reference.schema import ArgumentError, DtypeError, float_dtype
 
 Value: TypeAlias = ir.Value
 
@@ -32,36 +26,22 @@ class Builder(Protocol):
     def __getattr__(self, name: str, /) -> Callable[..., Value]: ...
 
 
-OLDEST_OPSET = 16
-"""The first opset with GridSample, and with a ScatterElements that adds."""
-
-
-def newest_opset() -> int:
-    """The newest opset that the installed onnx has released; its schemas may already know the next."""
-    return max(version for domain, version in onnx.helper.OP_SET_ID_VERSION_MAP if domain == "ai.onnx")
-
-
-def check_opset(caller: str, opset: int) -> int:
-    """`opset` as an int, if models can be built at it."""
-    newest = newest_opset()
-    try:
-        version = index(opset)
-    except TypeError:
-        raise DtypeError(f"{caller}: opset must be an integer; got {opset!r}") from None
-    if version < OLDEST_OPSET:
-        raise UnsupportedError(f"{caller}: opset must be {OLDEST_OPSET} or newer; got {version}")
-    if version > newest:
-        raise UnsupportedError(
-            f"{caller}: opset {version} is newer than the installed onnx {onnx.__version__} knows; "
-            f"use {newest} or older, or upgrade onnx"
-        )
-    return version
-
-
 def named(value: Value, name: str) -> Value:
-    """`value`, called what it holds, so that a viewer shows it."""
-    value.name = name
+    """`value`, called what it holds, so that a viewer shows it; with a number from the second of a name on."""
+    node = value.producer()
+    graph = None if node is None else node.graph
+    if graph is None:
+        return value
+    if _NAMES not in graph.meta:
+        graph.meta[_NAMES] = Counter(known.name for known in (*graph.inputs, *graph.initializers.values()))
+    used: Counter[str] = graph.meta[_NAMES]
+    value.name = f"{name}_{used[name]}" if used[name] else name
+    used[name] += 1
     return value
+
+
+_NAMES = "lucid_onnx names"
+"""Under this key a graph remembers how often each name was given."""
 
 
 def scope(op: Builder, name: str) -> AbstractContextManager[None]:
@@ -88,11 +68,23 @@ def constant(op: Builder, number: float, dtype: ir.DataType) -> Value:
     return op.Cast(number, to=int(dtype))
 
 
+def ints(op: Builder, values: Sequence[int]) -> Value:
+    """Integers as a constant, for the inputs of which an operator takes any number: a list will not do there."""
+    return op.Constant(value_ints=list(values))
+
+
 def dtype_of(value: Value, argument: str) -> ir.DataType:
     """Element type of a value, which must be known when the graph is built."""
     if value.dtype is None:
         raise DtypeError(f"the dtype of {argument} must be known when the graph is built; {value.name!r} has none")
     return value.dtype
+
+
+def float_dtype_of(value: Value, operator: str, argument: str) -> ir.DataType:
+    """`dtype_of`, if it is one of the floating dtypes that an image, a grid or a theta may have."""
+    dtype = dtype_of(value, argument)
+    float_dtype(dtype.numpy(), operator, argument)
+    return dtype
 
 
 def known_shape(value: Value, argument: str) -> list[int | None]:
@@ -121,118 +113,6 @@ def count(op: Builder, dimensions: Value) -> Value:
 
 def reshape(op: Builder, value: Value, *dimensions: Value | list[int]) -> Value:
     """`value` in the shape that the parts make together; a 0 in it is a 0."""
-    shape = dimensions[0] if len(dimensions) == 1 else op.Concat(*dimensions, axis=0)
+    parts = [ints(op, part) if isinstance(part, list) else part for part in dimensions]
+    shape = parts[0] if len(parts) == 1 else op.Concat(*parts, axis=0)
     return op.Reshape(value, shape, allowzero=1)
-
-
-def clean(model: ir.Model) -> ir.Model:
-    """`model`, in place: what is known is folded, what is the same is computed once, what is unused is gone.
-
-    Parameters stay as they are and keep their names, as do outputs.
-    """
-    names = [value.name for value in model.graph.outputs]
-    # Before the folding, which takes values of one name for one value.
-    passes.NameFixPass()(model)
-    optimizer.fold_constants(
-        model, onnx_shape_inference=True, input_size_limit=1024, output_size_limit=1024, should_fold=_may_fold
-    )
-    Sequential(
-        passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
-        passes.CommonSubexpressionEliminationPass(),
-        passes.IdentityEliminationPass(),
-        passes.RemoveUnusedNodesPass(),
-        passes.ClearMetadataAndDocStringPass(),
-    )(model)
-    _restore_outputs(model.graph, names)
-    passes.NameFixPass()(model)
-    return model
-
-
-def _restore_outputs(graph: ir.Graph, names: Sequence[str | None]) -> None:
-    """Give outputs that have become one value, or an input, a value and a name of their own again."""
-    for position, name in enumerate(names):
-        value = graph.outputs[position]
-        if value.is_graph_input() or value.is_initializer() or value in graph.outputs[:position] or value.name != name:
-            copy = ir.Value(name=name, type=value.type, shape=value.shape)
-            graph.append(ir.Node("", "Identity", [value], outputs=[copy]))
-            graph.outputs[position] = copy
-
-
-def _may_fold(node: ir.Node) -> bool | None:
-    """False for a node that reads a parameter or makes a large tensor; None (the folder decides) otherwise."""
-    if any(isinstance(value, nn.Parameter) for value in node.inputs):
-        return False
-    shapes = [value.shape for value in node.outputs]
-    if any(shape is None or not shape.is_static() or math.prod(shape.numpy()) > 1024 for shape in shapes):
-        return False
-    return None
-
-
-def new_model(graph: ir.Graph) -> ir.Model:
-    """`graph` as a model of ours, of the oldest IR version that its opset goes with."""
-    opsets = [onnx.helper.make_opsetid("", graph.opset_imports[""])]
-    return ir.Model(
-        graph,
-        ir_version=max(8, onnx.helper.find_min_ir_version_for(opsets)),
-        producer_name="lucid-onnx",
-        producer_version=__version__,
-    )
-
-
-def declare_outputs(
-    op: Builder, graph: ir.Graph, results: Sequence[Value], outputs: Sequence[TensorSpec | str]
-) -> None:
-    """Make `results` the outputs of `graph`, with the names, dtypes and shapes of `outputs`.
-
-    A string names an output whose dtype and shape are inferred.
-    """
-    for result, spec in zip(results, outputs, strict=True):
-        if result.producer() is None or any(result is output for output in graph.outputs):
-            # An input, a parameter or an earlier output has a name already.
-            result = op.Identity(result)
-        if isinstance(spec, str):
-            result.name = spec
-        else:
-            result = cast(op, result, spec.dtype)
-            result.name, result.shape = spec.name, ir.Shape(spec.shape)
-        graph.outputs.append(result)
-
-
-def checked(model: ir.Model) -> onnx.ModelProto:
-    """The protobuf of `model` with its shapes inferred, if it is valid."""
-    # Without data propagation, which computes the values of a Range of any size.
-    passes.ShapeInferencePass(data_prop=False)(model)
-    proto = ir.to_proto(model)
-    onnx.checker.check_model(proto, full_check=True)
-    return proto
-
-
-def to_function(graph: ir.Graph, domain: str, name: str) -> ir.Function:
-    """`graph` as a model-local function; its initializers become constants, since a function has none."""
-    constants = []
-    for key, value in list(graph.initializers.items()):
-        del graph.initializers[key]
-        constants.append(ir.node("Constant", [], {"value": value.const_value}, outputs=[value]))
-    if constants:
-        graph.insert_before(graph[0], constants)
-    return ir.Function(domain, name, graph=graph, attributes=[])
-
-
-def call(builder: GraphBuilder, function: ir.Function, *inputs: Value) -> Value:
-    """The one output of `function`, called on `inputs` by a node of its own."""
-    result: Value = builder.call(function, *inputs)
-    result.type = function.outputs[0].type
-    return result
-
-
-def calling_model(function: ir.Function) -> ir.Model:
-    """A model of one node, which calls `function`."""
-    inputs, outputs = (
-        [ir.Value(name=value.name, type=value.type, shape=value.shape) for value in values]
-        for values in (function.inputs, function.outputs)
-    )
-    call = ir.Node(function.domain, function.name, inputs, outputs=outputs, name=function.name)
-    opsets = {**function.opset_imports, function.domain: 1}
-    model = new_model(ir.Graph(inputs, outputs, nodes=[call], opset_imports=opsets, name=function.name))
-    model.functions[function.identifier()] = function
-    return model

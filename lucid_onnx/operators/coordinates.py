@@ -7,11 +7,11 @@ Mirrors `lucid_onnx.reference.coordinates`.
 
 from __future__ import annotations
 
+import math
+
 import onnx_ir as ir
 
-from lucid_onnx.operators.building import Builder, Value, constant, dtype_of
-
-_LARGEST = {ir.DataType.FLOAT: 3.4028234663852886e38, ir.DataType.DOUBLE: 1.7976931348623157e308}
+from lucid_onnx.operators.building import Builder, Value, constant
 
 
 def lattice(op: Builder, size: Value, align_corners: bool, dtype: ir.DataType) -> Value:
@@ -40,7 +40,7 @@ def unnormalize_slope(op: Builder, size: Value, align_corners: bool) -> Value:
 
 def is_finite(op: Builder, pixel: Value) -> Value:
     """Whether a pixel coordinate is neither NaN nor infinite."""
-    return op.LessOrEqual(op.Abs(pixel), _LARGEST[dtype_of(pixel, "a coordinate")])
+    return op.Less(op.Abs(pixel), math.inf)
 
 
 def clip(op: Builder, pixel: Value, size: Value, nan_is_last: bool) -> Value:
@@ -57,10 +57,10 @@ def clip(op: Builder, pixel: Value, size: Value, nan_is_last: bool) -> Value:
     return op.Where(op.Less(pixel, last), pixel, last)
 
 
-def clip_slope(op: Builder, pixel: Value, size: Value) -> Value:
-    """Derivative of `clip`: 1 inside, 0 outside and on both ends."""
+def clip_slope(op: Builder, pixel: Value, size: Value, dtype: ir.DataType) -> Value:
+    """Derivative of `clip`, of `dtype`: 1 inside, 0 outside and on both ends."""
     inside = op.And(op.Greater(pixel, 0.0), op.Less(pixel, op.Sub(size, 1.0)))
-    return op.Cast(inside, to=int(dtype_of(pixel, "a coordinate")))
+    return op.Cast(inside, to=int(dtype))
 
 
 def reflect(op: Builder, pixel: Value, size: Value, align_corners: bool, nan_is_last: bool) -> Value:
@@ -69,14 +69,15 @@ def reflect(op: Builder, pixel: Value, size: Value, align_corners: bool, nan_is_
     return clip(op, mirrored, size, nan_is_last)
 
 
-def reflect_slope(op: Builder, pixel: Value, size: Value, align_corners: bool) -> Value:
-    """Derivative of `reflect`: the sign of the reflection, and 0 where its result is clipped."""
-    mirrored, sign = _mirror(op, pixel, size, align_corners)
-    return op.Mul(sign, clip_slope(op, mirrored, size))
+def reflect_slope(op: Builder, pixel: Value, size: Value, align_corners: bool, dtype: ir.DataType) -> Value:
+    """Derivative of `reflect`, of `dtype`: the sign of the reflection, and 0 where its result is clipped."""
+    mirrored, backwards = _mirror(op, pixel, size, align_corners)
+    slope = clip_slope(op, mirrored, size, dtype)
+    return op.Where(backwards, op.Neg(slope), slope)
 
 
 def _mirror(op: Builder, pixel: Value, size: Value, align_corners: bool) -> tuple[Value, Value]:
-    """`pixel` folded back between the two mirrors, and the sign of that reflection.
+    """`pixel` folded back between the two mirrors, and whether it runs backwards there.
 
     The remainder is taken by the floor: onnxruntime's Mod on floats is slow, and as long as a float
     resolves single pixels (2**24 in float32) both are exact and equal.
@@ -88,8 +89,7 @@ def _mirror(op: Builder, pixel: Value, size: Value, align_corners: bool) -> tupl
     odd = op.Equal(op.Sub(flips, op.Mul(op.Floor(op.Div(flips, 2.0)), 2.0)), 1.0)
     remainder = op.Sub(distance, op.Mul(flips, span))
     mirrored = op.Add(op.Where(odd, op.Sub(span, remainder), remainder), low)
-    backwards = op.Xor(odd, op.Less(pixel, low))
-    return mirrored, op.Sub(1.0, op.Mul(op.Cast(backwards, to=int(dtype_of(pixel, "a coordinate"))), 2.0))
+    return mirrored, op.Xor(odd, op.Less(pixel, low))
 
 
 def pad(op: Builder, pixel: Value, size: Value, padding_mode: str, align_corners: bool, nan_is_last: bool) -> Value:
@@ -101,10 +101,12 @@ def pad(op: Builder, pixel: Value, size: Value, padding_mode: str, align_corners
     return pixel
 
 
-def pad_slope(op: Builder, pixel: Value, size: Value, padding_mode: str, align_corners: bool) -> Value:
-    """Derivative of `pad`."""
+def pad_slope(
+    op: Builder, pixel: Value, size: Value, padding_mode: str, align_corners: bool, dtype: ir.DataType
+) -> Value:
+    """Derivative of `pad`, of `dtype`."""
     if padding_mode == "border":
-        return clip_slope(op, pixel, size)
+        return clip_slope(op, pixel, size, dtype)
     if padding_mode == "reflection":
-        return reflect_slope(op, pixel, size, align_corners)
-    return constant(op, 1.0, dtype_of(pixel, "a coordinate"))
+        return reflect_slope(op, pixel, size, align_corners, dtype)
+    return constant(op, 1.0, dtype)

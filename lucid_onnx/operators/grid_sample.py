@@ -16,17 +16,26 @@ from lucid_onnx.operators.building import (
     count,
     dims,
     dtype_of,
+    float_dtype_of,
+    ints,
     known_shape,
     named,
     reshape,
     scope,
 )
 from lucid_onnx.operators.coordinates import unnormalize, unnormalize_slope
-from lucid_onnx.reference.schema import TAPS, check_grid_sample
+from lucid_onnx.reference.schema import TAPS, as_flag, check_grad_out, check_grid_sample
 
 
-def grid_sample(op: Builder, x: Value, grid: Value, mode: str, padding_mode: str, align_corners: bool) -> Value:
-    """Sample the image `x` at the normalised coordinates `grid`.
+def grid_sample(
+    op: Builder,
+    x: Value,
+    grid: Value,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Value:
+    """Sample the image `x` at the normalised coordinates `grid`. Mirrors ``grid_sample_nd``.
 
     Parameters
     ----------
@@ -40,15 +49,32 @@ def grid_sample(op: Builder, x: Value, grid: Value, mode: str, padding_mode: str
         "bicubic" of a 5-D image is the product of three cubic interpolations, as ONNX defines it.
     padding_mode : {"zeros", "border", "reflection"}
         What lies outside the image.
-    align_corners : bool
-        Whether -1 and 1 are the centres of the outermost pixels.
+    align_corners : bool, optional
+        Whether -1 and 1 are the centres of the outermost pixels; None means False.
 
     Returns
     -------
     Value
         (N, C, Ho, Wo) or (N, C, Do, Ho, Wo) of `x`'s dtype.
+
+    Raises
+    ------
+    ArgumentError
+        An unknown mode or padding mode, or shapes of which it is known that they do not fit.
+    DtypeError
+        An image or a grid of no floating dtype.
+
+    Examples
+    --------
+    >>> import onnx_ir as ir
+    >>> from onnxscript import GraphBuilder
+    >>> builder = GraphBuilder(ir.Graph([], [], nodes=[], opset_imports={"": 20}))
+    >>> x = builder.input("x", ir.DataType.FLOAT, ["N", 3, "H", "W"])
+    >>> grid = builder.input("grid", ir.DataType.FLOAT, ["N", 8, 8, 2])
+    >>> grid_sample(builder.op, x, grid, padding_mode="border").dtype
+    FLOAT
     """
-    plan = _Plan(op, x, grid, mode, padding_mode, align_corners)
+    plan = _Plan(op, x, grid, mode, padding_mode, align_corners, "grid_sample")
     image, (index, _) = plan.table(), plan.read()
     y: Value | None = None
     for k in range(plan.corner_count):
@@ -64,10 +90,48 @@ def grid_sample(op: Builder, x: Value, grid: Value, mode: str, padding_mode: str
 
 
 def grid_sample_backward(
-    op: Builder, grad_out: Value, x: Value, grid: Value, mode: str, padding_mode: str, align_corners: bool
+    op: Builder,
+    grad_out: Value,
+    x: Value,
+    grid: Value,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
 ) -> tuple[Value, Value]:
-    """Gradients of `grid_sample` with respect to the image and to the grid, of their shapes and dtypes."""
-    plan = _Plan(op, x, grid, mode, padding_mode, align_corners)
+    """Gradients of `grid_sample` with respect to the image and to the grid. Mirrors ``grid_sample_nd_backward``.
+
+    Parameters
+    ----------
+    op
+        The builder.
+    grad_out : Value
+        Gradient with respect to the output, of its shape and of a floating dtype.
+    x, grid, mode, padding_mode, align_corners
+        As in the forward call.
+
+    Returns
+    -------
+    grad_x, grad_grid : Value
+        Of the shapes and dtypes of `x` and `grid`.
+
+    Raises
+    ------
+    ArgumentError, DtypeError
+        As `grid_sample`; also for a `grad_out` that does not fit.
+
+    Examples
+    --------
+    >>> import onnx_ir as ir
+    >>> from onnxscript import GraphBuilder
+    >>> builder = GraphBuilder(ir.Graph([], [], nodes=[], opset_imports={"": 20}))
+    >>> shapes = {"grad_out": ["N", 3, 8, 8], "x": ["N", 3, "H", "W"], "grid": ["N", 8, 8, 2]}
+    >>> inputs = [builder.input(name, ir.DataType.FLOAT, shape) for name, shape in shapes.items()]
+    >>> [gradient.dtype for gradient in grid_sample_backward(builder.op, *inputs)]
+    [FLOAT, FLOAT]
+    """
+    plan = _Plan(op, x, grid, mode, padding_mode, align_corners, "grid_sample_backward")
+    float_dtype_of(grad_out, "grid_sample_backward", "grad_out")
+    check_grad_out(*(known_shape(value, name) for value, name in ((x, "x"), (grid, "grid"), (grad_out, "grad_out"))))
     grad_y = named(_to_channels(op, cast(op, grad_out, plan.dtype), plan.rank), "grad_y")
     image, (index, inside) = plan.table(), plan.read()
     grad_image = op.Expand(constant(op, 0.0, plan.dtype), op.Shape(image))
@@ -96,15 +160,24 @@ class _Plan:
     The pixels of all images of the batch lie on one axis, and the P points of all grids on another.
     """
 
-    def __init__(self, op: Builder, x: Value, grid: Value, mode: str, padding_mode: str, align_corners: bool) -> None:
-        check_grid_sample(known_shape(x, "x"), known_shape(grid, "grid"), mode, padding_mode)
+    def __init__(
+        self,
+        op: Builder,
+        x: Value,
+        grid: Value,
+        mode: str,
+        padding_mode: str,
+        align_corners: bool | None,
+        operator: str,
+    ) -> None:
+        check_grid_sample(known_shape(x, "x"), known_shape(grid, "grid"), mode, padding_mode, operator)
         self.op = op
         self.rank = len(known_shape(x, "x"))
-        self.dtype = compute_dtype(dtype_of(x, "x"), dtype_of(grid, "grid"))
+        self.dtype = compute_dtype(float_dtype_of(x, operator, "x"), float_dtype_of(grid, operator, "grid"))
         self.x = cast(op, x, self.dtype)
         self.grid = grid
-        self._align_corners = align_corners
-        self._how = (mode, padding_mode, align_corners, self.rank)
+        self._align_corners = as_flag(align_corners, operator)
+        self._how = (mode, padding_mode, self._align_corners, self.rank)
         axes = self.rank - 2
         self.corner_count = TAPS[mode] ** axes
         self.sizes: list[Value] = []
@@ -118,14 +191,19 @@ class _Plan:
                 whole = dims(op, x, 2 + axis, 3 + axis)
                 size = named(op.Cast(whole, to=int(self.dtype)), f"{letter}_size")
                 normalized = named(op.Gather(planes, [axes - 1 - axis], axis=0), f"{letter}_normalized")
-                pixel = named(unnormalize(op, normalized, size, align_corners), f"{letter}_pixel")
+                pixel = named(unnormalize(op, normalized, size, self._align_corners), f"{letter}_pixel")
                 tap = _named_taps(interpolation.taps(op, pixel, size, *self._how), letter)
             self._whole_sizes.append(whole)
             self.sizes.append(size)
             self.pixels.append(pixel)
             self.taps.append(tap)
-        weights = [tap.weight for tap in self.taps if tap.weight is not None]
-        self.weight = named(interpolation.corners(op, weights, mode), "corner_weights") if weights else None
+        self.weight: Value | None = None
+        if mode != "nearest":
+            self.weight = named(interpolation.corners(op, self.weights(), mode), "corner_weights")
+
+    def weights(self) -> list[Value]:
+        """Weights (T, P) along each axis; none for nearest."""
+        return [tap.weight for tap in self.taps if tap.weight is not None]
 
     def corner(self, k: int, index: Value) -> tuple[Value, Value | None]:
         """Columns (P,) that corner `k` reads, and its weights (P,); None where all are 1."""
@@ -146,7 +224,7 @@ class _Plan:
         batch = dims(op, self.x, 0, 1)
         per_image = count(op, dims(op, self.grid, 1, self.rank - 1))
         point = op.Range(0, op.Squeeze(op.Mul(batch, per_image)), 1)
-        offset = named(op.Mul(op.Div(point, op.Max(per_image, [1])), size), "first_pixel")
+        offset = named(op.Mul(op.Div(point, op.Max(per_image, ints(op, [1]))), size), "first_pixel")
         index, inside = interpolation.flat_index(op, self.taps, self._whole_sizes, offset, self._how[0])
         read = op.Where(named(inside, "corners_inside"), index, op.Mul(size, batch))
         return named(read, "corner_indices"), inside
@@ -156,8 +234,8 @@ class _Plan:
         op = self.op
         planes = []
         for axis, (size, letter) in enumerate(zip(self.sizes, "zyx"[5 - self.rank :], strict=True)):
-            factors = [tap.weight for tap in self.taps if tap.weight is not None]
-            slope = interpolation.slopes(op, self.pixels[axis], size, *self._how)
+            factors = self.weights()
+            slope = interpolation.slopes(op, self.pixels[axis], size, *self._how, self.dtype)
             factors[axis] = named(slope, f"{letter}_slope")
             products = op.Mul(interpolation.corners(op, factors, self._how[0]), dots)
             along = op.ReduceSum(products, [0], keepdims=1)
@@ -180,7 +258,7 @@ def _to_channels(op: Builder, images: Value, rank: int) -> Value:
     return reshape(op, moved, dims(op, moved, 0, 1), count(op, dims(op, moved, 1, rank)))
 
 
-def _to_images(op: Builder, array: Value, channels: Value, batch_and_spatial: Value, rank: int) -> Value:
-    """Inverse of `_to_channels`."""
-    moved = reshape(op, array, channels, batch_and_spatial)
+def _to_images(op: Builder, channels: Value, count: Value, batch_and_spatial: Value, rank: int) -> Value:
+    """Inverse of `_to_channels`, for `count` channels."""
+    moved = reshape(op, channels, count, batch_and_spatial)
     return op.Transpose(moved, perm=[1, 0, *range(2, rank)])

@@ -62,12 +62,19 @@ def taps(op: Builder, pixel: Value, size: Value, mode: str, padding_mode: str, a
 
 
 def slopes(
-    op: Builder, pixel: Value, size: Value, mode: str, padding_mode: str, align_corners: bool, rank: int
+    op: Builder,
+    pixel: Value,
+    size: Value,
+    mode: str,
+    padding_mode: str,
+    align_corners: bool,
+    rank: int,
+    dtype: ir.DataType,
 ) -> Value:
-    """Derivatives (T, P) of the weights of `taps` with respect to `pixel`; linear and cubic only."""
+    """Derivatives (T, P), of `dtype`, of the weights of `taps` with respect to `pixel`; linear and cubic only."""
     if mode == "bicubic":
         return _cubic_slopes(op, op.Sub(pixel, op.Floor(pixel)))
-    slope = coordinates.pad_slope(op, pixel, size, padding_mode, align_corners)
+    slope = coordinates.pad_slope(op, pixel, size, padding_mode, align_corners, dtype)
     if padding_mode == "zeros":
         # Where the coordinate is not finite a 4-D image gives NaN and a 5-D one 0: so do their derivatives.
         slope = op.Where(coordinates.is_finite(op, pixel), slope, 0.0 if rank == 5 else math.nan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import onnx
@@ -10,9 +11,9 @@ import onnx_ir as ir
 from onnxscript import GraphBuilder
 
 from lucid_onnx.operators.affine_grid import affine_grid, affine_grid_backward
-from lucid_onnx.operators.building import (
-    Builder,
-    Value,
+from lucid_onnx.operators.building import Builder, Value
+from lucid_onnx.operators.finishing import (
+    DEFAULT_OPSET,
     calling_model,
     check_opset,
     checked,
@@ -22,7 +23,7 @@ from lucid_onnx.operators.building import (
     to_function,
 )
 from lucid_onnx.operators.grid_sample import grid_sample, grid_sample_backward
-from lucid_onnx.operators.signature import Dimension, TensorSpec, resolve_shapes
+from lucid_onnx.operators.tensors import Dimension, TensorSpec, resolve_shapes
 from lucid_onnx.reference.schema import (
     ONNX_MODES,
     SPATIAL_AXES,
@@ -32,9 +33,6 @@ from lucid_onnx.reference.schema import (
     check_rank,
     float_dtype,
 )
-
-OPERATORS = ("GridSample", "GridSampleGrad", "AffineGrid", "AffineGridGrad")
-"""Operators that `operator_model` builds."""
 
 TARGETS = (
     "onnxruntime-cpu",
@@ -52,7 +50,71 @@ TARGETS = (
 DOMAIN = "lucid_onnx"
 """Domain of the model-local functions."""
 
-Body: TypeAlias = Callable[..., list[Value]]
+
+@dataclass(frozen=True)
+class Variant:
+    """What tells one graph of an operator from another.
+
+    Parameters
+    ----------
+    rank : int
+        Rank of the image.
+    mode, padding_mode, align_corners : str, str, bool
+        As in `grid_sample`.
+    image, grid : onnx_ir.DataType
+        Element types of X, Y and theta, and of the grid.
+    """
+
+    rank: int
+    mode: str
+    padding_mode: str
+    align_corners: bool
+    image: ir.DataType
+    grid: ir.DataType
+
+    def tensors(self) -> dict[str, TensorSpec]:
+        """Every input and output of the four operators by name, all dimensions symbolic."""
+        axes: tuple[Dimension, ...] = SPATIAL_AXES[self.rank]
+        points: tuple[Dimension, ...] = tuple(f"{axis}o" for axis in axes)
+        d = len(axes)
+        x, y, theta = ("N", "C", *axes), ("N", "C", *points), ("N", d, d + 1)
+        specs = (
+            *(TensorSpec(name, self.image, x) for name in ("X", "dX")),
+            *(TensorSpec(name, self.image, y) for name in ("Y", "dY")),
+            *(TensorSpec(name, self.image, theta) for name in ("theta", "dtheta")),
+            *(TensorSpec(name, self.grid, ("N", *points, d)) for name in ("grid", "dgrid")),
+            TensorSpec("size", ir.DataType.INT64, (self.rank,)),
+        )
+        return {spec.name: spec for spec in specs}
+
+
+Build: TypeAlias = Callable[..., tuple[Value, ...]]
+"""Builder, variant and inputs in; outputs out."""
+
+
+def _grid_sample(op: Builder, v: Variant, x: Value, grid: Value) -> tuple[Value, ...]:
+    return (grid_sample(op, x, grid, v.mode, v.padding_mode, v.align_corners),)
+
+
+def _grid_sample_grad(op: Builder, v: Variant, grad_out: Value, x: Value, grid: Value) -> tuple[Value, ...]:
+    return grid_sample_backward(op, grad_out, x, grid, v.mode, v.padding_mode, v.align_corners)
+
+
+def _affine_grid(op: Builder, v: Variant, theta: Value, size: Value) -> tuple[Value, ...]:
+    return (affine_grid(op, theta, size, v.align_corners, v.rank),)
+
+
+def _affine_grid_grad(op: Builder, v: Variant, grad_grid: Value, size: Value) -> tuple[Value, ...]:
+    return (affine_grid_backward(op, grad_grid, size, v.align_corners, v.rank),)
+
+
+OPERATORS: dict[str, tuple[tuple[str, ...], tuple[str, ...], Build]] = {
+    "GridSample": (("X", "grid"), ("Y",), _grid_sample),
+    "GridSampleGrad": (("dY", "X", "grid"), ("dX", "dgrid"), _grid_sample_grad),
+    "AffineGrid": (("theta", "size"), ("grid",), _affine_grid),
+    "AffineGridGrad": (("dgrid", "size"), ("dtheta",), _affine_grid_grad),
+}
+"""Operators that `operator_model` builds: names of the inputs and the outputs, and what builds the nodes."""
 
 
 def operator_model(
@@ -62,7 +124,7 @@ def operator_model(
     padding_mode: str = "zeros",
     align_corners: bool | None = False,
     dtype: str = "float32",
-    opset: int = 20,
+    opset: int = DEFAULT_OPSET,
     target: str = "onnxruntime-cpu",
     shapes: Mapping[str, Sequence[Dimension]] | None = None,
     grid_dtype: str | None = None,
@@ -93,8 +155,8 @@ def operator_model(
         AffineGrid and is the same for all of them.
     shapes : mapping of str to sequence, optional
         Shape of an input by its name; a string is a symbolic dimension, None one without a name. What is
-        not given is symbolic: X is (N, C, D, H, W), the grid (N, Do, Ho, Wo, 3), a grid of AffineGrid
-        (N, D, H, W, 3), without D in 2-D; dimensions of one name are one dimension.
+        not given is symbolic: X is (N, C, D, H, W), Y (N, C, Do, Ho, Wo), the grid (N, Do, Ho, Wo, 3),
+        without D in 2-D; dimensions of one name are one dimension.
     grid_dtype : str, optional
         Dtype of the grid and of its gradient, by default `dtype`. "float32" with a half-precision image is
         the advised form.
@@ -111,6 +173,8 @@ def operator_model(
     ------
     ArgumentError
         A `ValueError`: a value that is not one of those above, or shapes that do not fit.
+    DtypeError
+        A `TypeError`: a dtype that is none of these, or an argument of another type.
     UnsupportedError
         A `NotImplementedError`: an opset that has no such model.
 
@@ -124,7 +188,8 @@ def operator_model(
     [('lucid_onnx', 'AffineGrid')]
     """
     check_choice("operator_model", "target", target, TARGETS)
-    graph = _graph(operator, rank, mode, padding_mode, align_corners, dtype, grid_dtype, opset, shapes)
+    how = (mode, padding_mode, align_corners)
+    graph = _graph("operator_model", operator, rank, *how, dtype, grid_dtype, opset, shapes or {})
     return checked(calling_model(to_function(graph, DOMAIN, operator)) if as_function else new_model(graph))
 
 
@@ -135,7 +200,7 @@ def operator_function(
     padding_mode: str = "zeros",
     align_corners: bool | None = False,
     dtype: str = "float32",
-    opset: int = 20,
+    opset: int = DEFAULT_OPSET,
     grid_dtype: str | None = None,
     name: str | None = None,
 ) -> ir.Function:
@@ -154,11 +219,13 @@ def operator_function(
     >>> [value.name for value in function.inputs]
     ['X', 'grid']
     """
-    graph = _graph(operator, rank, mode, padding_mode, align_corners, dtype, grid_dtype, opset, None)
+    how = (mode, padding_mode, align_corners)
+    graph = _graph("operator_function", operator, rank, *how, dtype, grid_dtype, opset, {})
     return to_function(graph, DOMAIN, operator if name is None else name)
 
 
 def _graph(
+    caller: str,
     operator: str,
     rank: int,
     mode: str,
@@ -167,70 +234,25 @@ def _graph(
     dtype: str,
     grid_dtype: str | None,
     opset: int,
-    shapes: Mapping[str, Sequence[Dimension]] | None,
+    shapes: Mapping[str, Sequence[Dimension]],
 ) -> ir.Graph:
-    """Checked arguments to a finished graph."""
-    check_choice("operator_model", "operator", operator, OPERATORS)
-    check_rank("operator_model", rank)
-    mode = next((name for name, onnx_name in ONNX_MODES.items() if mode == onnx_name), mode)
-    check_modes("operator_model", mode, padding_mode)
-    opset = check_opset("operator_model", opset)
-    corners = as_flag(align_corners, "operator_model")
-    image = _element_type(dtype, "dtype")
-    grid = image if grid_dtype is None else _element_type(grid_dtype, "grid_dtype")
-    inputs, outputs = resolve_shapes(*_signature(operator, rank, image, grid), shapes or {})
-    graph = ir.Graph([spec.value() for spec in inputs], [], nodes=[], opset_imports={"": opset}, name=operator)
+    """Arguments, checked, to a finished graph."""
+    check_choice(caller, "operator", operator, tuple(OPERATORS))
+    check_rank(caller, rank)
+    mode = ONNX_MODES.get(mode, mode) if isinstance(mode, str) else mode
+    check_modes(caller, mode, padding_mode)
+    image, grid = (
+        ir.DataType.from_numpy(float_dtype(given, caller, argument))
+        for given, argument in ((dtype, "dtype"), (dtype if grid_dtype is None else grid_dtype, "grid_dtype"))
+    )
+    variant = Variant(rank, mode, padding_mode, as_flag(align_corners, caller), image, grid)
+    input_names, output_names, build = OPERATORS[operator]
+    tensors = variant.tensors()
+    inputs, outputs = resolve_shapes(
+        caller, [tensors[name] for name in input_names], [tensors[name] for name in output_names], shapes
+    )
+    opsets = {"": check_opset(caller, opset)}
+    graph = ir.Graph([spec.value() for spec in inputs], [], nodes=[], opset_imports=opsets, name=operator)
     op = GraphBuilder(graph).op
-    body = _body(operator, rank, mode, padding_mode, corners)
-    declare_outputs(op, graph, body(op, *graph.inputs), outputs)
+    declare_outputs(op, graph, build(op, variant, *graph.inputs), outputs)
     return clean(new_model(graph)).graph
-
-
-def _element_type(dtype: str, argument: str) -> ir.DataType:
-    return ir.DataType.from_numpy(float_dtype(dtype, "operator_model", argument))
-
-
-def _signature(
-    operator: str, rank: int, image: ir.DataType, grid: ir.DataType
-) -> tuple[list[TensorSpec], list[TensorSpec]]:
-    """Inputs and outputs of an operator with all dimensions symbolic."""
-    axes: tuple[Dimension, ...] = SPATIAL_AXES[rank]
-    points: tuple[Dimension, ...] = tuple(f"{axis}o" for axis in axes)
-    d = len(axes)
-    if operator in ("AffineGrid", "AffineGridGrad"):
-        theta = ("N", d, d + 1)
-        lattice = ("N", *axes, d)
-        size = TensorSpec("size", ir.DataType.INT64, (rank,))
-        if operator == "AffineGrid":
-            return [TensorSpec("theta", image, theta), size], [TensorSpec("grid", grid, lattice)]
-        return [TensorSpec("dgrid", grid, lattice), size], [TensorSpec("dtheta", image, theta)]
-    x, y = ("N", "C", *axes), ("N", "C", *points)
-    sampled = [TensorSpec("X", image, x), TensorSpec("grid", grid, ("N", *points, d))]
-    if operator == "GridSample":
-        return sampled, [TensorSpec("Y", image, y)]
-    gradients = [TensorSpec("dX", image, x), TensorSpec("dgrid", grid, ("N", *points, d))]
-    return [TensorSpec("dY", image, y), *sampled], gradients
-
-
-def _body(operator: str, rank: int, mode: str, padding_mode: str, align_corners: bool) -> Body:
-    """Function that builds the nodes of an operator from its inputs."""
-
-    def forward(op: Builder, x: Value, grid: Value) -> list[Value]:
-        return [grid_sample(op, x, grid, mode, padding_mode, align_corners)]
-
-    def backward(op: Builder, grad_out: Value, x: Value, grid: Value) -> list[Value]:
-        return list(grid_sample_backward(op, grad_out, x, grid, mode, padding_mode, align_corners))
-
-    def affine(op: Builder, theta: Value, size: Value) -> list[Value]:
-        return [affine_grid(op, theta, size, align_corners, rank)]
-
-    def affine_backward(op: Builder, grad_grid: Value, size: Value) -> list[Value]:
-        return [affine_grid_backward(op, grad_grid, size, align_corners, rank)]
-
-    bodies: dict[str, Body] = {
-        "GridSample": forward,
-        "GridSampleGrad": backward,
-        "AffineGrid": affine,
-        "AffineGridGrad": affine_backward,
-    }
-    return bodies[operator]

@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lucid_onnx.reference.coordinates import Array, lattice
+from lucid_onnx.reference.coordinates import lattice
 from lucid_onnx.reference.schema import (
     AmpPolicy,
-    ArgumentError,
+    Array,
     OpSchema,
     as_array,
     as_flag,
     autocast,
+    check_grad_grid,
     check_size,
     check_theta,
     compute_dtype,
@@ -113,17 +114,13 @@ def affine_grid_backward(grad_grid: npt.ArrayLike, size: Sequence[int], align_co
     sizes = check_size(size, "affine_grid_backward")
     grad_grid = as_array(grad_grid, "affine_grid_backward", "grad_grid")
     dtype = SCHEMA.input_dtype(grad_grid.dtype, "grad_grid", "affine_grid_backward")
+    check_grad_grid(grad_grid.shape, sizes)
     d = len(sizes) - 2
-    expected = (sizes[0], *sizes[2:], d)
-    if grad_grid.shape != expected:
-        raise ArgumentError(
-            f"affine_grid_backward: grad_grid must have the shape of the grid, {expected}; got {grad_grid.shape}"
-        )
     points = base_points(sizes, as_flag(align_corners, "affine_grid_backward"), compute_dtype(dtype))
     wide = grad_grid.astype(dtype, copy=False).astype(points.dtype, copy=False)
     with np.errstate(all="ignore"):
-        products = points @ wide.reshape(sizes[0], points.shape[1], d)
-        grad_theta: Array = np.swapaxes(products, 1, 2).astype(dtype)
+        planes = np.swapaxes(wide.reshape(sizes[0], points.shape[1], d), 1, 2)
+        grad_theta: Array = (planes[:, :, None] * points).sum(axis=-1).astype(dtype, copy=False)
         return grad_theta
 
 
@@ -181,7 +178,7 @@ class AffineGridBackward:
     ) -> tuple[Array, AffineGridBackward]:
         """Grid of `theta` over N images of H x W, or D x H x W, pixels; and its node."""
         size = check_size((N, 1, H, W) if D is None else (N, 1, D, H, W))
-        theta = np.asarray(theta)
+        theta = as_array(theta, "affine_grid", "theta")
         grid = affine_grid(theta, size, align_corners)
         return grid, cls(theta.shape, theta.dtype, size, bool(align_corners))
 

@@ -13,9 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from lucid_onnx.reference.schema import Array
 
 
 def lattice(size: int, align_corners: bool, dtype: np.dtype[Any]) -> Array:
@@ -56,7 +55,7 @@ def unnormalize_slope(size: int, align_corners: bool) -> float:
 
 def is_finite(pixel: Array) -> Array:
     """Whether a pixel coordinate is neither NaN nor infinite."""
-    finite: Array = np.abs(pixel) <= np.finfo(pixel.dtype).max
+    finite: Array = np.abs(pixel) < np.inf
     return finite
 
 
@@ -90,12 +89,13 @@ def reflect(pixel: Array, size: int, align_corners: bool, nan_is_last: bool) -> 
 
 def reflect_slope(pixel: Array, size: int, align_corners: bool) -> Array:
     """Derivative of `reflect`: the sign of the reflection, and 0 where its result is clipped."""
-    mirrored, sign = _mirror(pixel, size, align_corners)
-    return sign * clip_slope(mirrored, size)
+    mirrored, backwards = _mirror(pixel, size, align_corners)
+    slope = clip_slope(mirrored, size)
+    return np.where(backwards, -slope, slope)
 
 
 def _mirror(pixel: Array, size: int, align_corners: bool) -> tuple[Array, Array]:
-    """`pixel` folded back between the two mirrors, and the sign of that reflection.
+    """`pixel` folded back between the two mirrors, and whether it runs backwards there.
 
     Between which mirrors a pixel lies is known from the parity of the spans that fit into its distance
     from the first mirror. A span of 0 gives NaN, which clipping takes to the only pixel.
@@ -106,7 +106,7 @@ def _mirror(pixel: Array, size: int, align_corners: bool) -> tuple[Array, Array]
     odd = flips - 2 * np.floor(flips / 2) == 1
     remainder = np.fmod(distance, span)
     mirrored = np.where(odd, span - remainder, remainder) + low
-    return mirrored, np.where(odd != (pixel < low), -1, 1).astype(pixel.dtype)
+    return mirrored, odd ^ (pixel < low)
 
 
 def pad(pixel: Array, size: int, padding_mode: str, align_corners: bool, nan_is_last: bool) -> Array:

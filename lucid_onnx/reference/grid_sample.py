@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lucid_onnx.reference import interpolation
-from lucid_onnx.reference.coordinates import Array, unnormalize, unnormalize_slope
+from lucid_onnx.reference.coordinates import unnormalize, unnormalize_slope
 from lucid_onnx.reference.schema import (
     AmpPolicy,
+    Array,
     OpSchema,
     as_array,
     as_flag,
@@ -105,10 +106,10 @@ def grid_sample_nd(
     with np.errstate(all="ignore"):
         plan = _Plan(x, grid, mode, padding_mode, align_corners, "grid_sample")
         image, (index, _) = plan.table(), plan.read()
-        weight = interpolation.corners([tap.weight for tap in plan.taps], mode)
         y = np.zeros((image.shape[0], index.shape[1]), plan.dtype)
         for k in range(len(index)):
-            y += image.take(index[k], axis=1) * weight[k]
+            pixels = image.take(index[k], axis=1)
+            y += pixels if plan.weight is None else pixels * plan.weight[k]
         return _to_images(y, plan.grid.shape[:-1]).astype(plan.x_dtype, copy=False)
 
 
@@ -181,11 +182,11 @@ def grid_sample_nd_backward(
         check_grad_out(plan.x.shape, plan.grid.shape, grad_out.shape)
         grad_y = _to_channels(grad_out.astype(plan.dtype, copy=False))
         image, (index, inside) = plan.table(), plan.read()
-        weight = interpolation.corners([tap.weight for tap in plan.taps], mode)
         grad_image = np.zeros(image.shape, plan.dtype)
         dots = np.zeros(index.shape, plan.dtype)
         for k in range(len(index)):
-            _scatter_add(grad_image, index[k], grad_y * weight[k])
+            update = grad_y if plan.weight is None else grad_y * plan.weight[k]
+            _scatter_add(grad_image, index[k], update)
             dots[k] = (image.take(index[k], axis=1) * grad_y).sum(axis=0)
         grad_x = _to_images(grad_image[:, :-1], (plan.x.shape[0], *plan.sizes))
         if mode == "nearest":
@@ -224,6 +225,11 @@ class _Plan:
         planes = self.grid.reshape(-1, len(self.sizes)).T[::-1, None]
         self.pixels = [unnormalize(g, n, self._align_corners) for g, n in zip(planes, self.sizes, strict=True)]
         self.taps = [interpolation.taps(p, n, *self._how) for p, n in zip(self.pixels, self.sizes, strict=True)]
+        self.weight = None if mode == "nearest" else interpolation.corners(self.weights(), mode)
+
+    def weights(self) -> list[Array]:
+        """Weights (T, P) along each axis; none for nearest."""
+        return [tap.weight for tap in self.taps if tap.weight is not None]
 
     def table(self) -> Array:
         """Pixels of the batch, (C, N*H*W + 1); the last one is zero and stands for all that is not read."""
@@ -243,7 +249,7 @@ class _Plan:
         """Gradient with respect to the grid, from grad_out times each pixel that was read, (K, P)."""
         planes = []
         for axis, size in enumerate(self.sizes):
-            factors = [tap.weight for tap in self.taps]
+            factors = self.weights()
             factors[axis] = interpolation.slopes(self.pixels[axis], size, *self._how)
             along = (interpolation.corners(factors, self._how[0]) * dots).sum(axis=0)
             planes.append(along * unnormalize_slope(size, self._align_corners))
@@ -296,7 +302,7 @@ class GridSampleBackward:
         align_corners: bool | None = None,
     ) -> tuple[Array, GridSampleBackward]:
         """Samples of `x` at `grid`, and the node."""
-        x, grid = np.asarray(x), np.asarray(grid)
+        x, grid = as_array(x, "grid_sample", "x"), as_array(grid, "grid_sample", "grid")
         y = grid_sample(x, grid, mode, padding_mode, align_corners)
         return y, cls(x, grid, mode, padding_mode, bool(align_corners))
 

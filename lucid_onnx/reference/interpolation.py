@@ -18,8 +18,7 @@ from itertools import product
 import numpy as np
 
 from lucid_onnx.reference import coordinates
-from lucid_onnx.reference.coordinates import Array
-from lucid_onnx.reference.schema import KEYS_A, TAPS
+from lucid_onnx.reference.schema import KEYS_A, TAPS, Array
 
 
 @dataclass(frozen=True)
@@ -32,13 +31,13 @@ class Taps:
         (T, P) whole pixel coordinates, as floats.
     inside : Array
         (T, P) bool, whether the tap is read. One that is not counts as zero, whatever its weight.
-    weight : Array
-        (T, P) weights.
+    weight : Array, optional
+        (T, P) weights; None where all are 1.
     """
 
     index: Array
     inside: Array
-    weight: Array
+    weight: Array | None
 
 
 def taps(pixel: Array, size: int, mode: str, padding_mode: str, align_corners: bool, rank: int) -> Taps:
@@ -58,7 +57,7 @@ def taps(pixel: Array, size: int, mode: str, padding_mode: str, align_corners: b
     padded = coordinates.pad(pixel, size, padding_mode, align_corners, nan_is_last)
     if mode == "nearest":
         index = np.rint(padded)
-        return Taps(index, _in_image(index, size), np.ones_like(padded))
+        return Taps(index, _in_image(index, size), None)
     lower = np.floor(padded)
     index = np.concatenate([lower, lower + 1])
     weight = _linear_weights(padded - lower)

@@ -12,14 +12,17 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import Any
+from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+
+Array: TypeAlias = npt.NDArray[Any]
+"""A NumPy array of any shape and dtype."""
 
 MODES = ("bilinear", "nearest", "bicubic")
 """PyTorch's names of the interpolation modes, and those of ONNX's GridSample at opset 16."""
@@ -27,8 +30,8 @@ MODES = ("bilinear", "nearest", "bicubic")
 PADDING_MODES = ("zeros", "border", "reflection")
 """What lies outside the image: zero, the edge pixel, or the image mirrored."""
 
-ONNX_MODES = {"bilinear": "linear", "nearest": "nearest", "bicubic": "cubic"}
-"""From opset 20 on GridSample is N-D and its modes have these names."""
+ONNX_MODES = {"linear": "bilinear", "nearest": "nearest", "cubic": "bicubic"}
+"""Names that the modes have in ONNX from opset 20 on, where GridSample is N-D, and in PyTorch."""
 
 TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4}
 """Pixels that each mode reads along one axis."""
@@ -126,6 +129,12 @@ class OpSchema:
         What `autocast` does to the inputs.
     real_valued : bool
         The result is real whatever came in: integer inputs are promoted to float32.
+
+    Examples
+    --------
+    >>> schema = OpSchema("grid_sample", 1, AmpPolicy.Promote, real_valued=True)
+    >>> schema.input_dtype("uint8", "x"), schema.input_dtype("float16", "x")
+    (dtype('float32'), dtype('float16'))
     """
 
     name: str
@@ -217,12 +226,12 @@ def check_grid_sample(
     check_modes(operator, mode, padding_mode)
     rank = len(x)
     if rank not in SPATIAL_AXES:
-        raise ArgumentError(f"{operator}: x must be (N,C,H,W) or (N,C,D,H,W); got shape {_shown(x)}")
+        raise ArgumentError(f"{operator}: x must be (N,C,H,W) or (N,C,D,H,W); got shape {shown(x)}")
     axes = SPATIAL_AXES[rank]
     if len(grid) != rank or grid[-1] not in (len(axes), None):
         outputs = ",".join(f"{axis}o" for axis in axes)
         raise ArgumentError(
-            f"{operator}: grid must be (N,{outputs},{len(axes)}) for x of shape {_shown(x)}; got shape {_shown(grid)}"
+            f"{operator}: grid must be (N,{outputs},{len(axes)}) for x of shape {shown(x)}; got shape {shown(grid)}"
         )
     if x[0] != grid[0] and None not in (x[0], grid[0]):
         raise ArgumentError(
@@ -233,7 +242,7 @@ def check_grid_sample(
     for axis, size in zip(axes, x[2:], strict=True):
         if size == 0:
             raise ArgumentError(
-                f"{operator}: x must have at least one pixel along {axis} to be sampled; got shape {_shown(x)}"
+                f"{operator}: x must have at least one pixel along {axis} to be sampled; got shape {shown(x)}"
             )
 
 
@@ -246,12 +255,23 @@ def check_volume_mode(rank: int, mode: str, operator: str) -> None:
         )
 
 
-def check_grad_out(x: Sequence[int], grid: Sequence[int], grad_out: Sequence[int]) -> None:
-    """Raise if `grad_out` is not shaped like the result of ``grid_sample(x, grid)``."""
+def check_grad_out(x: Sequence[int | None], grid: Sequence[int | None], grad_out: Sequence[int | None]) -> None:
+    """Raise if `grad_out` is not shaped like the result of ``grid_sample(x, grid)``; None fits anything."""
     expected = (x[0], x[1], *grid[1:-1])
-    if tuple(grad_out) != expected:
+    if not _fits(grad_out, expected):
         raise ArgumentError(
-            f"grid_sample_backward: grad_out must have the shape of the output, {expected}; got {tuple(grad_out)}"
+            f"grid_sample_backward: grad_out must have the shape of the output, {shown(expected)}; "
+            f"got {shown(grad_out)}"
+        )
+
+
+def check_grad_grid(grad_grid: Sequence[int | None], size: Sequence[int | None]) -> None:
+    """Raise if `grad_grid` is not shaped like the grid that affine_grid gives for `size`; None fits anything."""
+    expected = (size[0], *size[2:], len(size) - 2)
+    if not _fits(grad_grid, expected):
+        raise ArgumentError(
+            f"affine_grid_backward: grad_grid must have the shape of the grid, {shown(expected)}; "
+            f"got {shown(grad_grid)}"
         )
 
 
@@ -267,14 +287,25 @@ def check_size(size: Sequence[int], operator: str = "affine_grid") -> tuple[int,
 
 
 def check_theta(theta: Sequence[int | None], size: Sequence[int | None], operator: str = "affine_grid") -> None:
-    """Raise if a theta of shape `theta` does not fit `size`; a dimension that is None is not known, and fits."""
+    """Raise if a theta of shape `theta` does not fit `size`; None fits anything."""
     d = len(size) - 2
     expected = (size[0], d, d + 1)
-    if len(theta) != 3 or any(a != b and None not in (a, b) for a, b in zip(theta, expected, strict=True)):
+    if not _fits(theta, expected):
         raise ArgumentError(
-            f"{operator}: theta must be {_shown(expected)} for size {_shown(size)}; got shape {_shown(theta)}"
+            f"{operator}: theta must be {shown(expected)} for size {shown(size)}; got shape {shown(theta)}"
         )
 
 
-def _shown(shape: Sequence[int | None]) -> str:
+def _fits(shape: Sequence[int | None], expected: Sequence[int | None]) -> bool:
+    return len(shape) == len(expected) and all(a == b or None in (a, b) for a, b in zip(shape, expected, strict=True))
+
+
+def shown(shape: Sequence[int | str | None]) -> str:
+    """A shape as errors print it, with a question mark for what is not known."""
     return "(" + ", ".join("?" if dimension is None else str(dimension) for dimension in shape) + ")"
+
+
+def no_such(kind: str, name: str, known: Iterable[str]) -> str:
+    """Say that there is no `kind` called `name`, and what there is."""
+    names = ", ".join(known)
+    return f"there is no {kind} {name!r} (there is {names or 'none'})"

@@ -1,5 +1,6 @@
 """The tolerance rule: what passes, what does not, and what no float32 decides."""
 
+import cells
 import numpy as np
 import pytest
 
@@ -89,10 +90,29 @@ def test_kinks_matter_to_derivatives_only():
     assert not undecided(beside, (4, 3), "bicubic", "zeros", False, "float32", derivative=True).any()
 
 
+@pytest.mark.parametrize("cell", cells.CELLS, ids=cells.cell_id)
+def test_few_points_are_undecided(cell):
+    """An `undecided` that gave up on everything would let everything pass."""
+    rank, mode, padding_mode, align_corners = cell
+    exact = (1, 1, *[8] * (rank - 2)) if not align_corners else (1, 1, *[9] * (rank - 2))
+    for dtype in (np.float32, np.float64):
+        for family in ("inside", "outside", "far", "nonfinite"):
+            grid = as_computed(cells.grid(family, exact, align_corners, dtype), exact[2:], align_corners, dtype)
+            # Beyond 2**23 pixels, which 3e38 is in float64, a reflection is not resolved.
+            near = np.abs(np.nan_to_num(grid, posinf=0, neginf=0)).max(axis=-1) < 1e6
+            assert undecided(grid, exact[2:], mode, padding_mode, align_corners, dtype)[near].mean() <= 0.1
+        for family in ("centres", "ties", "borders"):
+            # Here every coordinate is computed without rounding, so all of them are decided.
+            grid = cells.grid(family, exact, align_corners, dtype)
+            for derivative in (False, True):
+                assert not undecided(grid, exact[2:], mode, padding_mode, align_corners, grid.dtype, derivative).any()
+
+
 def test_far_reflections_are_undecided():
     far = np.float32([[[[1e10, 0.3]]]])
     assert undecided(far, (4, 4), "bilinear", "reflection", False, "float32").all()
     assert not undecided(far, (4, 4), "bilinear", "border", False, "float32").any()
+    assert not undecided(far.astype(np.float64), (4, 4), "bilinear", "reflection", False, "float64").any()
 
 
 def test_overflowing_coordinates_are_seen_as_the_infinities_they_become():

@@ -6,17 +6,28 @@ import cells
 import numpy as np
 import onnx
 import onnx_ir as ir
+import onnxscript
 import pytest
-from onnxscript import GraphBuilder
+from onnxscript import GraphBuilder, build_function
 
 import lucid_onnx as lo
-from lucid_onnx.operators import OPERATORS, TARGETS, affine_grid, grid_sample, operator_function
+from lucid_onnx.operators import (
+    OPERATORS,
+    TARGETS,
+    affine_grid,
+    affine_grid_backward,
+    grid_sample,
+    grid_sample_backward,
+    operator_function,
+)
 
 SAMPLERS = ("GridSample", "AffineGrid")
 
 
 def shape_of(value):
-    return tuple(d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim)
+    """Sizes, names, and None for a dimension without either."""
+    dims = value.type.tensor_type.shape.dim
+    return tuple(d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in dims)
 
 
 @pytest.mark.parametrize("rank", [4, 5])
@@ -51,8 +62,8 @@ def test_known_dimensions_are_used_and_leave_no_shape_arithmetic(operator):
     shapes = {"X": (2, 3, 4, 5), "grid": (2, 6, 7, 2), "dY": (2, 3, 6, 7), "theta": (2, 2, 3), "dgrid": (2, 4, 5, 2)}
     names = [value.name for value in lo.operator_model(operator).graph.input]
     model = lo.operator_model(operator, shapes={name: shapes[name] for name in names if name in shapes})
-    assert all(0 not in shape_of(value) for value in model.graph.output)
-    if "Grid" in operator and "Sample" in operator:
+    assert all(None not in shape_of(value) for value in model.graph.output)
+    if operator.startswith("GridSample"):
         assert not {node.op_type for node in model.graph.node} & {"Shape", "Range", "Constant"}
     assert len(model.graph.node) < len(lo.operator_model(operator).graph.node)
 
@@ -75,7 +86,7 @@ def test_static_shapes_give_what_symbolic_ones_give(cell):
 
 def test_a_symbol_is_one_dimension_wherever_it_stands():
     model = lo.operator_model("GridSample", shapes={"X": (1, None, "height", 8)})
-    assert [shape_of(value) for value in model.graph.input] == [(1, 0, "height", 8), (1, "Ho", "Wo", 2)]
+    assert [shape_of(value) for value in model.graph.input] == [(1, None, "height", 8), (1, "Ho", "Wo", 2)]
     assert shape_of(model.graph.output[0])[0] == 1
 
 
@@ -150,6 +161,72 @@ WRONG_GRAPHS = [
 def test_the_functions_of_the_graphs_check_what_is_known(function, shapes, arguments, message):
     with pytest.raises(ValueError, match=message):
         build(function, shapes, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "arguments", "dtype", "message"),
+    [
+        (grid_sample, [X, GRID], (), ir.DataType.UINT8, "grid_sample: x must be one of float16.*got uint8"),
+        (grid_sample, [X, GRID], ("nearest", "zeros", "False"), ir.DataType.FLOAT, "align_corners must be True, False"),
+        (affine_grid, [("N", 2, 3), (4,)], (), ir.DataType.INT64, "affine_grid: theta must be one of.*got int64"),
+    ],
+)
+def test_the_functions_of_the_graphs_check_dtypes(function, shapes, arguments, dtype, message):
+    with pytest.raises(TypeError, match=message):
+        build(function, shapes, *arguments, dtype=dtype)
+
+
+def test_the_gradients_check_the_upstream_gradient():
+    with pytest.raises(ValueError, match=r"sample_backward: grad_out must have .*\(1, 1, 3, 3\); got \(7, 5, 3, 3\)"):
+        build(grid_sample_backward, [(7, 5, 3, 3), (1, 1, 4, 4), (1, 3, 3, 2)])
+    with pytest.raises(ValueError, match=r"affine_grid_backward: grad_grid must have .*2\); got \(\?, 4, 4, 5\)"):
+        build(affine_grid_backward, [("N", 4, 4, 5), (4,)])
+
+
+def test_calls_on_one_plain_builder_have_names_of_their_own():
+    graph = ir.Graph([], [], nodes=[], opset_imports={"": 20}, name="twice")
+    builder = GraphBuilder(graph)
+    x = builder.input("points", ir.DataType.FLOAT, ["N", 1, "H", "W"])
+    theta = builder.input("theta", ir.DataType.FLOAT, ["N", 2, 3])
+    op = builder.op
+    for _ in range(2):
+        grid = affine_grid(op, theta, op.Shape(x))
+        y = grid_sample(op, x, grid, "bicubic")
+        gradients = grid_sample_backward(op, y, x, grid, "nearest")
+    for k, value in enumerate((y, *gradients)):
+        builder.add_output(value, f"output_{k}")
+    onnx.checker.check_model(ir.to_proto(ir.Model(graph, ir_version=9)), full_check=True)
+
+
+def test_build_function_takes_them_too():
+    values = [
+        ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape(["N", 1, "H", "W"])),
+        ir.Value(name="grid", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape(["N", "Ho", "Wo", 2])),
+    ]
+    function = build_function(grid_sample, values, domain="mine", name="sample", opset_imports={"": 20})
+    assert len(function.outputs) == 1
+
+
+def test_torch_onnx_takes_them_as_translations(tmp_path):
+    torch = pytest.importorskip("torch", reason="PyTorch is what exports")
+    op = onnxscript.opset20
+
+    class Sample(torch.nn.Module):
+        def forward(self, x, grid):
+            return torch.nn.functional.grid_sample(x, grid, "bilinear", "border", align_corners=True)
+
+    def translation(x, grid, mode: int, padding: int, align_corners: bool):
+        return grid_sample(op, x, grid, ("bilinear", "nearest", "bicubic")[mode], "border", align_corners)
+
+    inputs = (torch.randn(1, 2, 4, 5), torch.rand(1, 3, 3, 2) * 3 - 1.5)
+    table = {torch.ops.aten.grid_sampler.default: translation, torch.ops.aten.grid_sampler_2d.default: translation}
+    program = torch.onnx.export(Sample(), inputs, dynamo=True, custom_translation_table=table, verbose=False)
+    program.save(tmp_path / "model.onnx")
+    assert "GridSample" not in {node.op_type for node in onnx.load(tmp_path / "model.onnx").graph.node}
+    session = lo.session(tmp_path / "model.onnx")
+    names = [node.name for node in session.get_inputs()]
+    (y,) = session.run(None, dict(zip(names, (tensor.numpy() for tensor in inputs), strict=True)))
+    np.testing.assert_allclose(y, Sample()(*inputs).numpy(), atol=1e-5)
 
 
 def test_large_static_shapes_are_not_computed_beforehand():

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import lucid_onnx as lo
-from lucid_onnx.reference import grid_sample_backward
+from lucid_onnx.operators import OPERATORS
+from lucid_onnx.reference import affine_grid_backward, grid_sample_backward
 
 GRIDS = {
     "every point on one pixel": lambda rng, shape: np.full(shape, 0.1),
@@ -33,16 +34,36 @@ def test_gradients_are_the_same_bytes_at_1_2_and_4_threads(points, mode):
     np.testing.assert_allclose(grad_x, expected, rtol=0, atol=1e-4 * (1 + np.abs(expected).max()))
 
 
+ARRAYS = {
+    4: {"X": (2, 8, 24, 24), "grid": (2, 128, 128, 2), "dY": (2, 8, 128, 128), "theta": (2, 2, 3)},
+    5: {"X": (2, 4, 8, 8, 8), "grid": (2, 16, 32, 32, 3), "dY": (2, 4, 16, 32, 32), "theta": (2, 3, 4)},
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
 @pytest.mark.parametrize("rank", [4, 5])
-def test_samples_are_the_same_bytes_at_1_2_and_4_threads(rank):
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_every_operator_gives_the_same_bytes_at_1_2_and_4_threads(operator, rank, mode, dtype):
     rng = np.random.default_rng(8)
-    d = rank - 2
-    x = rng.standard_normal((2, 8, *[12] * d)).astype(np.float32)
-    grid = rng.uniform(-1.2, 1.2, (2, *[20] * d, d)).astype(np.float32)
-    model = lo.operator_model("GridSample", rank=rank, padding_mode="reflection")
+    arrays = {name: rng.uniform(-1.2, 1.2, shape).astype(dtype) for name, shape in ARRAYS[rank].items()}
+    arrays |= {"dgrid": arrays["grid"], "size": np.array([2, 1, *ARRAYS[rank]["grid"][1:-1]])}
+    model = lo.operator_model(operator, rank, mode, "reflection", dtype=dtype)
+    feed = {value.name: arrays[value.name] for value in model.graph.input}
     results = {
-        lo.session(model, threads=threads).run(None, {"X": x, "grid": grid})[0].tobytes()
-        for threads in (1, 2, 4)
-        for _ in range(5)
+        tuple(array.tobytes() for array in session.run(None, feed))
+        for session in (lo.session(model, threads=threads) for threads in (1, 2, 4))
+        for _ in range(3)
     }
     assert len(results) == 1
+
+
+@pytest.mark.parametrize("size", [(1, 1, 128, 128), (2, 1, 300, 7), (1, 1, 40, 40, 40)])
+@pytest.mark.parametrize("align_corners", [False, True])
+def test_the_gradient_of_theta_is_exact_over_many_points(size, align_corners):
+    d = len(size) - 2
+    dgrid = np.random.default_rng(9).standard_normal((size[0], *size[2:], d)).astype(np.float32)
+    session = lo.session(lo.operator_model("AffineGridGrad", len(size), align_corners=align_corners), threads=2)
+    (dtheta,) = session.run(None, {"dgrid": dgrid, "size": np.array(size)})
+    expected = affine_grid_backward(dgrid.astype(np.float64), size, align_corners)
+    np.testing.assert_allclose(dtheta, expected, rtol=0, atol=2e-7 * np.abs(dgrid).sum())

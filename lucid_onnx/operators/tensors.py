@@ -29,7 +29,7 @@ class TensorSpec:
 
 
 def resolve_shapes(
-    inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec], shapes: Mapping[str, Sequence[Dimension]]
+    caller: str, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec], shapes: Mapping[str, Sequence[Dimension]]
 ) -> tuple[list[TensorSpec], list[TensorSpec]]:
     """Signature with the symbolic dimensions of its inputs replaced by those of `shapes`.
 
@@ -44,17 +44,17 @@ def resolve_shapes(
     --------
     >>> theta = TensorSpec("theta", ir.DataType.FLOAT, ("N", 2, 3))
     >>> grid = TensorSpec("grid", ir.DataType.FLOAT, ("N", "H", "W", 2))
-    >>> resolve_shapes([theta], [grid], {"theta": (7, 2, 3)})[1][0].shape
+    >>> resolve_shapes("doc", [theta], [grid], {"theta": (7, 2, 3)})[1][0].shape
     (7, 'H', 'W', 2)
     """
     names = [spec.name for spec in inputs]
     for name in shapes:
         if name not in names:
-            raise ArgumentError(f"operator_model: shapes names {name!r}; the inputs are {', '.join(names)}")
+            raise ArgumentError(f"{caller}: shapes names {name!r}; the inputs are {', '.join(names)}")
     bound: dict[str, Dimension] = {}
     for spec in inputs:
         if spec.name in shapes:
-            _bind(bound, spec, dimensions("operator_model", spec.name, shapes[spec.name]))
+            _bind(caller, bound, spec, dimensions(caller, spec.name, shapes[spec.name]))
     return [_filled(spec, bound) for spec in inputs], [_filled(spec, bound) for spec in outputs]
 
 
@@ -69,20 +69,20 @@ def dimensions(caller: str, name: str, given: Sequence[Dimension]) -> tuple[Dime
     return shape
 
 
-def _bind(bound: dict[str, Dimension], spec: TensorSpec, given: tuple[Dimension, ...]) -> None:
+def _bind(caller: str, bound: dict[str, Dimension], spec: TensorSpec, given: tuple[Dimension, ...]) -> None:
     """Note in `bound` what `given` says of the symbols in the shape of `spec`."""
     if len(given) != len(spec.shape):
-        raise ArgumentError(f"operator_model: {spec.name} must be {spec.shape}; got {given}")
+        raise ArgumentError(f"{caller}: {spec.name} must be {spec.shape}; got {given}")
     for expected, dimension in zip(spec.shape, given, strict=True):
         if isinstance(expected, int):
             if isinstance(dimension, int) and dimension != expected:
-                raise ArgumentError(f"operator_model: {spec.name} must be {spec.shape}; got {given}")
+                raise ArgumentError(f"{caller}: {spec.name} must be {spec.shape}; got {given}")
             continue
         assert expected is not None
         known = bound.get(expected)
         if isinstance(known, int) and isinstance(dimension, int) and known != dimension:
             raise ArgumentError(
-                f"operator_model: {expected} is {dimension} in {spec.name} {given}, but {known} in another input"
+                f"{caller}: {expected} is {dimension} in {spec.name} {given}, but {known} in another input"
             )
         if not isinstance(known, int):
             bound[expected] = dimension

@@ -8,7 +8,7 @@ from operator import index
 import numpy as np
 import onnx_ir as ir
 
-from lucid_onnx.operators.signature import TensorSpec
+from lucid_onnx.operators.tensors import TensorSpec
 from lucid_onnx.reference.schema import SPATIAL_AXES, ArgumentError
 
 LARGEST = 2**31
@@ -26,11 +26,10 @@ def theta_spec(axes: int) -> TensorSpec:
     return TensorSpec("theta", ir.DataType.FLOAT, ("N", axes, axes + 1))
 
 
-def check_count(model: str, argument: str, count: int | None, least: int = 1) -> None:
-    """Raise unless `count` is None or a whole number from `least` up, of a size that a machine may hold."""
-    if count is None or (isinstance(count, int | np.integer) and least <= count < LARGEST):
-        return
-    raise ArgumentError(f"{model}: {argument} must be {least} or more, and less than {LARGEST}; got {count!r}")
+def check_count(model: str, argument: str, count: object, least: int = 1) -> None:
+    """Raise unless `count` is a whole number from `least` up, of a size that a machine may hold."""
+    if not isinstance(count, int | np.integer) or not least <= count < LARGEST:
+        raise ArgumentError(f"{model}: {argument} must be {least} or more, and less than {LARGEST}; got {count!r}")
 
 
 def check_sizes(
