@@ -1,6 +1,6 @@
 """Time of the NumPy reference as a multiple of PyTorch's, forward and backward, interleaved in one process.
 
-    python benchmarks/reference.py [--repeat 7] [--json]
+    python benchmarks/reference.py [--repeat 7] [--at-most 15] [--json]
 
 on an image (8, 64, 64, 64) of float32 and a grid of 64 x 64 points, uniform in ±1.1. It needs PyTorch.
 """
@@ -11,6 +11,7 @@ import argparse
 import itertools
 import json
 import statistics
+import sys
 import time
 
 import numpy as np
@@ -57,20 +58,23 @@ def measure(mode: str, padding_mode: str, align_corners: bool, repeat: int) -> d
     }
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=7)
+    parser.add_argument("--at-most", type=float, default=15, help="exit with 1 if a ratio is larger")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     rows = [measure(*cell, options.repeat) for cell in itertools.product(MODES, PADDING_MODES, (False, True))]
+    over = max(row[way] for row in rows for way in ("forward", "backward")) > options.at_most
     if options.json:
         print(json.dumps({"threads": torch.get_num_threads(), "torch": torch.__version__, "rows": rows}, indent=2))
-        return
+        return int(over)
     print(f"times as a multiple of PyTorch {torch.__version__} on {torch.get_num_threads()} threads")
     for row in rows:
         cell = f"{row['mode']:9} {row['padding_mode']:11} align_corners={row['align_corners']!s:5}"
         print(f"{cell}  forward {row['forward']:5.1f}  backward {row['backward']:5.1f}")
+    return int(over)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

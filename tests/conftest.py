@@ -1,4 +1,4 @@
-"""Settings for all tests: one thread an operation, since the tests themselves run side by side."""
+"""Settings for all tests: PyTorch and NumPy take one thread each, since the tests run side by side."""
 
 import os
 

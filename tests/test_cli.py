@@ -170,7 +170,8 @@ BAD = [
 
 
 @pytest.mark.parametrize(("words", "message"), BAD, ids=[" ".join(words) for words, _ in BAD])
-def test_wrong_use_is_one_line_status_2_and_no_file(tmp_path, picture, warp, capsys, words, message):
+def test_wrong_use_is_one_line_status_2_and_no_file(tmp_path, picture, warp, capsys, monkeypatch, words, message):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "text.png").write_text("this is no picture")
     (tmp_path / "text.npz").write_text("this is no archive")
     before = {path.name: path.stat().st_size for path in tmp_path.iterdir()}

@@ -6,8 +6,10 @@ import onnx
 import onnx_ir as ir
 import onnxruntime as ort
 import pytest
+from onnx import TensorProto, helper
 
 import lucid_onnx as lo
+from lucid_onnx.cli import main
 
 X = np.ones((2, 3, 4, 5), np.float32)
 GRID = np.zeros((2, 6, 7, 2), np.float32)
@@ -106,3 +108,39 @@ def test_a_model_that_onnxruntime_refuses_is_named(tmp_path):
     onnx.save(model, path)
     with pytest.raises(NotImplementedError, match=r"onnxruntime .* refuses .*odd.onnx"):
         lo.session(path)
+
+
+def test_a_run_that_fails_is_one_error(tmp_path, capfd):
+    nodes = [helper.make_node("Reshape", ["X", "shape"], ["Y"])]
+    shape = helper.make_tensor("shape", TensorProto.INT64, [2], [7, 11])
+    x = helper.make_tensor_value_info("X", TensorProto.FLOAT, ["N"])
+    y = helper.make_tensor_value_info("Y", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "fails", [x], [y], [shape])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    with pytest.raises(RuntimeError, match=r"onnxruntime .* failed") as caught:
+        lo.session(model).run(None, {"X": np.ones(3, np.float32)})
+    assert isinstance(caught.value, lo.LucidError)
+    onnx.save(model, tmp_path / "fails.onnx")
+    assert main(["run", str(tmp_path / "fails.onnx"), "X=[1,2,3]"]) == 2
+    assert len(capfd.readouterr().err.splitlines()) == 1
+
+
+def test_inputs_with_a_default_and_of_unknown_rank_may_be_given():
+    x = helper.make_tensor_value_info("X", TensorProto.FLOAT, None)
+    bias = helper.make_tensor_value_info("B", TensorProto.FLOAT, [1])
+    y = helper.make_tensor_value_info("Y", TensorProto.FLOAT, None)
+    default = helper.make_tensor("B", TensorProto.FLOAT, [1], [1.0])
+    graph = helper.make_graph([helper.make_node("Add", ["X", "B"], ["Y"])], "bias", [x, bias], [y], [default])
+    session = lo.session(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9))
+    ones = np.ones((2, 3), np.float32)
+    assert session.run(None, {"X": ones})[0].max() == 2
+    assert session.run(None, {"X": ones, "B": np.float32([5])})[0].max() == 6
+
+
+def test_sequences_go_in_and_out():
+    sequence = helper.make_tensor_sequence_value_info("S", TensorProto.FLOAT, None)
+    result = helper.make_tensor_sequence_value_info("T", TensorProto.FLOAT, None)
+    graph = helper.make_graph([helper.make_node("Identity", ["S"], ["T"])], "sequence", [sequence], [result])
+    session = lo.session(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9))
+    (returned,) = session.run(None, {"S": [np.ones(2, np.float32), np.ones(3, np.float32)]})
+    assert [len(part) for part in returned] == [2, 3]

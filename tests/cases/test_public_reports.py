@@ -12,6 +12,8 @@ from lucid_onnx.reference import grid_sample_backward
 REPORTS = json.loads(Path(__file__).with_name("public-reports.json").read_text())["values"]
 GRID_SAMPLE = [case for case in REPORTS if case["op"] == "grid_sample"]
 AFFINE_GRID = [case for case in REPORTS if case["op"] == "affine_grid"]
+UNRESOLVED = {"far-finite-reflection"}
+"""So far out that any value between the smallest and the largest pixel is right."""
 WITH_GRADIENT = [case for case in GRID_SAMPLE if "grad_out" in case]
 
 
@@ -25,7 +27,7 @@ def how(case):
 
 
 def check(case, y, key="expected"):
-    if "any value between" in case["note"]:
+    if case["name"] in UNRESOLVED:
         x = array(case, "x")
         assert ((x.min() <= y) & (y <= x.max())).all()
     else:

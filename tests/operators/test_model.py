@@ -20,6 +20,7 @@ from lucid_onnx.operators import (
     grid_sample_backward,
     operator_function,
 )
+from lucid_onnx.reference.schema import MODES, PADDING_MODES
 
 SAMPLERS = ("GridSample", "AffineGrid")
 
@@ -207,16 +208,19 @@ def test_build_function_takes_them_too():
     assert len(function.outputs) == 1
 
 
-def test_torch_onnx_takes_them_as_translations(tmp_path):
+@pytest.mark.parametrize(
+    ("mode", "padding_mode"), [("bilinear", "border"), ("nearest", "zeros"), ("bicubic", "reflection")]
+)
+def test_torch_onnx_takes_them_as_translations(tmp_path, mode, padding_mode):
     torch = pytest.importorskip("torch", reason="PyTorch is what exports")
     op = onnxscript.opset20
 
     class Sample(torch.nn.Module):
         def forward(self, x, grid):
-            return torch.nn.functional.grid_sample(x, grid, "bilinear", "border", align_corners=True)
+            return torch.nn.functional.grid_sample(x, grid, mode, padding_mode, align_corners=True)
 
-    def translation(x, grid, mode: int, padding: int, align_corners: bool):
-        return grid_sample(op, x, grid, ("bilinear", "nearest", "bicubic")[mode], "border", align_corners)
+    def translation(x, grid, interpolation: int, padding: int, align_corners: bool):
+        return grid_sample(op, x, grid, MODES[interpolation], PADDING_MODES[padding], align_corners)
 
     inputs = (torch.randn(1, 2, 4, 5), torch.rand(1, 3, 3, 2) * 3 - 1.5)
     table = {torch.ops.aten.grid_sampler.default: translation, torch.ops.aten.grid_sampler_2d.default: translation}
