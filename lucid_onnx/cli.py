@@ -34,7 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     try:
         status: int = options.run(options)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except LucidError as error:
         return _refuse(options.command, str(error), 2)
     except MemoryError:
@@ -234,7 +235,9 @@ def _described_result(result: Any) -> tuple[Any, str, Any, Any]:
         return "", type(result).__name__, "", ""
     extremes: tuple[Any, Any] = ("", "")
     if result.size and (result.dtype.kind in "fiub" or result.dtype == BFLOAT16):
-        extremes = float(f"{result.min():.4g}"), float(f"{result.max():.4g}")
+        # JSON has no word for what is not finite.
+        low, high = (float(f"{x:.4g}") if np.isfinite(x) else str(x) for x in (result.min(), result.max()))
+        extremes = low, high
     return list(result.shape), result.dtype.name, *extremes
 
 

@@ -16,7 +16,7 @@ import onnx_ir as ir
 from onnxscript import GraphBuilder
 
 from lucid_onnx import reference
-from lucid_onnx.conformance.tolerance import Verdict, image_range, judge, undecided
+from lucid_onnx.conformance.tolerance import Verdict, image_limits, image_range, judge, undecided
 from lucid_onnx.files import make_folder, replacing, write_model
 from lucid_onnx.images import read_image
 from lucid_onnx.models.checks import image_spec, theta_spec
@@ -154,8 +154,9 @@ def _judge(result: Array, x: Array, theta: Array, mode: str, padding_mode: str) 
         return reference.grid_sample(x.astype(dtype), grid, mode, padding_mode)
 
     grid = reference.affine_grid(theta.astype(np.float64), x.shape)
+    limits = None if mode == "bicubic" else image_limits(x)
     doubtful = undecided(grid, x.shape[2:], mode, padding_mode, False, "float32")
-    return judge(result, compute, "float32", image_range(x), doubtful[:, None], exact=mode == "nearest")
+    return judge(result, compute, "float32", image_range(x), doubtful[:, None], mode == "nearest", limits)
 
 
 def _draw(x: Array, rows: list[Row], panels: list[Array], path: Path) -> None:

@@ -39,7 +39,7 @@ def read_inputs(session: Session, words: Sequence[str]) -> dict[str, Array]:
         A word that is none of these, a file that cannot be read, an input that the model does not have or that
         is given twice.
     """
-    nodes = {node.name: node for node in session.get_inputs()}
+    nodes = session.inputs()
     feed: dict[str, Array] = {}
     for word in words:
         for name, array in _read_word(nodes, word).items():

@@ -44,7 +44,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     beside: Path | None = None
     try:
         mode = _mode_of(target)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem[:16]}-", suffix=target.suffix)
         os.close(handle)
         beside = Path(name)
         yield beside
@@ -83,8 +83,9 @@ def check_readable(path: str | os.PathLike[str]) -> None:
     try:
         with open(path, "rb"):
             pass
-    except OSError as error:
-        raise ArgumentError(f"cannot read {os.fspath(path)!r}: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ArgumentError(f"cannot read {os.fspath(path)!r}: {reason}") from None
 
 
 def as_proto(model: onnx.ModelProto | ir.Model) -> onnx.ModelProto:

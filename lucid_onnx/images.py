@@ -95,7 +95,7 @@ def write_image(path: str | os.PathLike[str], image: Array) -> None:
     if image.dtype != np.uint8:
         if image.dtype.name not in FLOAT_DTYPES:
             raise ArgumentError(f"a picture is of uint8, or of floats from 0 to 1; got {image.dtype.name}")
-        finite = np.nan_to_num(image.astype(np.float32), nan=0.0)
+        finite = np.nan_to_num(image.astype(np.float64), nan=0.0)
         pixels = np.rint(np.clip(finite, 0, 1) * 255).astype(np.uint8)
     pillow, _ = _pillow()
     last = np.moveaxis(pixels, 0, -1)

@@ -19,6 +19,7 @@ from lucid_onnx.reference.schema import (
     ArgumentError,
     Array,
     DtypeError,
+    LucidError,
     RunError,
     UnsupportedError,
     as_array,
@@ -74,8 +75,8 @@ def session(model: ModelSource, providers: Sequence[str] | None = None, threads:
     >>> y.item()
     1.0
     """
-    wanted = ["CPUExecutionProvider"] if providers is None else list(providers)
-    if isinstance(providers, str) or not all(isinstance(name, str) for name in wanted):
+    wanted = list(providers) if isinstance(providers, list | tuple) else ["CPUExecutionProvider"]
+    if not isinstance(providers, list | tuple | None) or not all(isinstance(name, str) for name in wanted):
         raise DtypeError(f"session: providers must be a list of names; got {providers!r}")
     present = ort.get_available_providers()
     absent = [name for name in wanted if name not in present]
@@ -149,28 +150,30 @@ class Session(ort.InferenceSession):  # type: ignore[misc]
         feed = {name: self._as_input(name, value) for name, value in input_feed.items()}
         self._check(feed, output_names)
         names = list(output_names) if output_names is not None else [node.name for node in self.get_outputs()]
-        types = {node.name: node.type for node in [*self._inputs().values(), *self.get_outputs()]}
+        types = {node.name: node.type for node in [*self.inputs().values(), *self.get_outputs()]}
         try:
             if not any(types[name] == "tensor(bfloat16)" for name in [*feed, *names]):
                 return list(super().run(names, feed, run_options))
-            values = {name: _to_ort_value(array) for name, array in feed.items()}
+            values = {name: _to_ort_value(name, array) for name, array in feed.items()}
             return [_from_ort_value(result) for result in self.run_with_ort_values(names, values, run_options)]
+        except LucidError:
+            raise
         except Exception as error:  # onnxruntime's own exceptions share no narrower base
             raise RunError(f"run: onnxruntime {ort.__version__} failed: {_first_line(error)}") from error
 
-    def _inputs(self) -> dict[str, ort.NodeArg]:
+    def inputs(self) -> dict[str, ort.NodeArg]:
         """Every input by name; those that an initializer stands in for come last."""
         return {node.name: node for node in [*self.get_inputs(), *self.get_overridable_initializers()]}
 
     def _as_input(self, name: str, value: Any) -> Any:
         """An array, where a tensor is asked for; sequences and optionals go to onnxruntime as they are."""
-        node = self._inputs().get(name)
+        node = self.inputs().get(name)
         if node is not None and not node.type.startswith("tensor("):
             return value
         return as_array(value, "run", f"input {name!r}")
 
     def _check(self, feed: Mapping[str, Any], output_names: Sequence[str] | None) -> None:
-        inputs = self._inputs()
+        inputs = self.inputs()
         required = [node.name for node in self.get_inputs() if not node.type.startswith("optional(")]
         outputs = [node.name for node in self.get_outputs()]
         problems = [f"input {name!r} is missing" for name in required if name not in feed]
@@ -226,7 +229,9 @@ def _source(model: ModelSource) -> str | bytes:
     return content
 
 
-def _to_ort_value(array: Array) -> ort.OrtValue:
+def _to_ort_value(name: str, array: Any) -> ort.OrtValue:
+    if not isinstance(array, np.ndarray) or array.dtype.kind in "OSU":
+        raise UnsupportedError(f"run: beside bfloat16 every input is a tensor of numbers; {name!r} is not")
     if array.dtype != BFLOAT16:
         return ort.OrtValue.ortvalue_from_numpy(array)
     words = np.ascontiguousarray(array).view(np.uint16)
@@ -237,7 +242,7 @@ def _from_ort_value(value: ort.OrtValue) -> Array:
     """The array of a value. NumPy has no bfloat16 of its own, so its bytes are copied from where they lie."""
     array: Array
     if value.data_type() != "tensor(bfloat16)":
-        array = value.numpy()
+        array = value.numpy().copy()
         return array
     shape = tuple(value.shape())
     content = ctypes.string_at(value.data_ptr(), 2 * math.prod(shape)) if math.prod(shape) else b""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lucid_onnx.conformance.tolerance import as_computed, image_range, judge, undecided
+from lucid_onnx.conformance.tolerance import as_computed, image_limits, image_range, judge, undecided
 from lucid_onnx.reference import grid_sample_nd, grid_sample_nd_backward
 
 
@@ -31,16 +31,24 @@ class Case:
         def compute(dtype):
             return grid_sample_nd(self.x.astype(dtype), self._grid(dtype), *self.how)
 
-        exact = self.how[0] == "nearest"
-        return judge(y, compute, self.dtype, image_range(self.x), self.doubtful[:, None], exact)
+        mode = self.how[0]
+        limits = None if mode == "bicubic" else image_limits(self.x)
+        scale = image_range(self.x)
+        return judge(y, compute, self.dtype, scale, self.doubtful[:, None], mode == "nearest", limits)
 
     def judge_grad_x(self, grad_x):
-        return judge(grad_x, lambda dtype: self._backward(dtype)[0], self.dtype)
+        return judge(grad_x, lambda dtype: self._backward(dtype)[0], self.dtype, self._largest(self.grad_out))
 
     def judge_grad_grid(self, grad_grid):
         doubtful = (self.doubtful | self.doubtful_slope)[..., None]
         working = "float64" if self.dtype == "float64" else self.grid.dtype
-        return judge(grad_grid, lambda dtype: self._backward(dtype)[1], working, None, doubtful)
+        # The terms that make it up, which may cancel: pixels times gradients, per normalised unit.
+        scale = self._largest(self.x) * self._largest(self.grad_out) * max(self.x.shape[2:]) / 2
+        return judge(grad_grid, lambda dtype: self._backward(dtype)[1], working, scale, doubtful)
+
+    @staticmethod
+    def _largest(array):
+        return float(np.abs(array.astype(np.float64)).max(initial=0))
 
     def _backward(self, dtype):
         return grid_sample_nd_backward(self.grad_out.astype(dtype), self.x.astype(dtype), self._grid(dtype), *self.how)

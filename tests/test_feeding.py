@@ -94,6 +94,16 @@ def test_names_may_hold_an_equals_sign_and_come_once():
         read_inputs(session, ["a=b=[1]", "a=b=[2]"])
 
 
+def test_an_initializer_may_be_given():
+    x, w = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in "xw")
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])
+    default = helper.make_tensor("w", TensorProto.FLOAT, [3], [1.0, 1.0, 1.0])
+    graph = helper.make_graph([helper.make_node("Mul", ["x", "w"], ["y"])], "weighted", [x, w], [y], [default])
+    session = lo.session(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9))
+    (result,) = session.run(None, read_inputs(session, ["x=[1,2,3]", "w=[2,2,2]"]))
+    assert result.tolist() == [2, 4, 6]
+
+
 def test_outputs_may_have_any_name(tmp_path):
     arrays = {name: np.ones(2) for name in ("file", "allow_pickle", "args", "Y")}
     write_outputs(str(tmp_path / "out.npz"), arrays)
@@ -119,3 +129,6 @@ def test_the_summary_of_a_run_is_json(tmp_path, capsys):
     assert main(["run", str(tmp_path / "warp.onnx"), str(tmp_path / "in.npz"), "--json"]) == 0
     outputs = json.loads(capsys.readouterr().out)["outputs"]
     assert outputs == {"Y": {"shape": [1, 1, 2, 2], "dtype": "float32", "min": 1.0, "max": 1.0}}
+    assert main(["run", str(tmp_path / "warp.onnx"), "X=[[[[1]]]]", "theta=[[[1,0,0],[0,1,NaN]]]", "--json"]) == 0
+    strict = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert strict["outputs"]["Y"]["max"] == "nan"

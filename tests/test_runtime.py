@@ -78,6 +78,18 @@ def test_wrong_inputs_are_one_error_before_the_run(sampler, feed, message):
     assert "\n" not in str(caught.value)
 
 
+def test_results_do_not_share_memory_with_inputs():
+    values = [
+        helper.make_tensor_value_info(n, t, [2]) for n, t in (("b", TensorProto.BFLOAT16), ("f", TensorProto.FLOAT))
+    ]
+    graph = helper.make_graph([], "passes through", values, values)
+    session = lo.session(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9))
+    b, f = np.ones(2, np.dtype(ml_dtypes.bfloat16)), np.ones(2, np.float32)
+    results = session.run(None, {"b": b, "f": f})
+    b[:], f[:] = 9, 9
+    assert all((result == 1).all() for result in results)
+
+
 def test_unknown_outputs_are_named(sampler):
     with pytest.raises(ValueError, match=r"there is no output 'Z' \(there is Y\)"):
         sampler.run(["Z"], {"X": X, "grid": GRID})
@@ -92,6 +104,8 @@ def test_wrong_threads_and_sources(tmp_path):
     model = lo.operator_model("GridSample")
     with pytest.raises(ValueError, match="threads must be a whole number from 1 to 256; got 0"):
         lo.session(model, threads=0)
+    with pytest.raises(TypeError, match="providers must be a list of names; got 5"):
+        lo.session(model, providers=5)
     with pytest.raises(TypeError, match=r"a model must be a path, an onnx.ModelProto or an onnx_ir.Model; got int"):
         lo.session(3)
     with pytest.raises(ValueError, match=r"cannot read .*nowhere.onnx.: No such file"):

@@ -40,7 +40,7 @@ class Verdict:
         Number of values that were compared, and that were left out as undecided.
     mismatches : int
         Values that are not finite where the truth is, or the other way round, or another infinity; with
-        `exact`, all that differ.
+        `exact`, all that differ; and values set aside that are not finite or beyond `limits`.
     """
 
     max_error: float
@@ -64,6 +64,7 @@ def judge(
     value_range: float | None = None,
     undecided: Array | None = None,
     exact: bool = False,
+    limits: tuple[float, float] | None = None,
 ) -> Verdict:
     """Compare a result with the reference.
 
@@ -77,10 +78,13 @@ def judge(
         The working dtype: the one in which `got` was asked for.
     value_range : float, optional
         Range of the values that the result is made of; by default the largest finite magnitude of the truth.
+        Where large terms cancel, as in a gradient, it must be that of the terms.
     undecided : Array of bool, optional
         Values to leave out, broadcast against the result.
     exact : bool
         Whether values are chosen, as "nearest" does, and not computed: then none may differ.
+    limits : tuple of float, optional
+        Smallest and largest value that one left out may have: those of the image, if nothing overshoots.
 
     Returns
     -------
@@ -101,12 +105,15 @@ def judge(
     if got.shape != truth.shape:
         raise ArgumentError(f"judge: the result has shape {got.shape}, the reference {truth.shape}")
     aside = np.zeros(truth.shape, bool) if undecided is None else np.broadcast_to(undecided, truth.shape)
-    same = (got == truth.astype(working)) | (np.isnan(got) & np.isnan(truth))
+    with np.errstate(over="ignore"):
+        same = (got == truth.astype(working)) | (np.isnan(got) & np.isnan(truth))
     finite = np.isfinite(truth) & np.isfinite(got)
     compared = finite & ~aside
     if value_range is None:
         value_range = float(np.abs(truth[np.isfinite(truth)]).max(initial=0))
     slack = FACTOR * eps * value_range
+    low, high = (-np.inf, np.inf) if limits is None else (limits[0] - slack, limits[1] + slack)
+    astray = (np.isfinite(truth) & ~np.isfinite(got)) | (got < low) | (got > high)
     error = np.abs(got - truth, where=compared, out=np.zeros(truth.shape))[compared]
     own = own[compared]
     return Verdict(
@@ -116,7 +123,7 @@ def judge(
         rms_allowed=FACTOR * _rms(own) + slack,
         compared=int(compared.sum()),
         set_aside=int(aside.sum()),
-        mismatches=int((~same & ~aside & (~finite | exact)).sum()),
+        mismatches=int((~same & np.where(aside, astray, ~finite | exact)).sum()),
     )
 
 
@@ -197,6 +204,19 @@ def as_computed(grid: Array, sizes: Sequence[int], align_corners: bool, dtype: n
     return wide
 
 
+def image_limits(x: npt.ArrayLike) -> tuple[float, float]:
+    """Smallest and largest finite value of an image, and of the zero that padding may add.
+
+    Examples
+    --------
+    >>> image_limits([2.0, 5.0, float("nan")])
+    (0.0, 5.0)
+    """
+    values = np.asarray(x).astype(np.float64)
+    values = values[np.isfinite(values)]
+    return float(values.min(initial=0)), float(values.max(initial=0))
+
+
 def image_range(x: npt.ArrayLike) -> float:
     """Range of the finite values of an image, zero included: it is what padding may add.
 
@@ -205,9 +225,8 @@ def image_range(x: npt.ArrayLike) -> float:
     >>> image_range([2.0, 5.0, float("nan")])
     5.0
     """
-    values = np.asarray(x).astype(np.float64)
-    values = values[np.isfinite(values)]
-    return float(values.max(initial=0) - values.min(initial=0))
+    low, high = image_limits(x)
+    return high - low
 
 
 def _own_error(compute: Callable[[np.dtype[Any]], Array], working: np.dtype[Any], truth: Array) -> tuple[float, Array]:

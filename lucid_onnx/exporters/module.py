@@ -104,6 +104,10 @@ def _signature(
     module: nn.Module, inputs: Mapping[str, Sequence[Dimension]] | None, outputs: Sequence[str] | None
 ) -> tuple[list[TensorSpec], list[TensorSpec | str] | None]:
     """What is given, and where nothing is, what the module says of itself."""
+    if inputs is not None and not isinstance(inputs, Mapping):
+        raise DtypeError(f"export: inputs must be a mapping of names to shapes; got {type(inputs).__name__}")
+    if not all(isinstance(name, str) for name in (*(inputs or ()), *(outputs or ()))):
+        raise DtypeError("export: names of inputs and outputs are strings")
     if inputs is not None:
         specs = [TensorSpec(n, ir.DataType.FLOAT, dimensions("export", n, shape)) for n, shape in inputs.items()]
         return specs, None if outputs is None else list(outputs)

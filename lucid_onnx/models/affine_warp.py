@@ -54,7 +54,7 @@ class AffineWarp(nn.Module):
             check_count("AffineWarp", "channels", channels)
         self._align_corners = as_flag(align_corners, "AffineWarp")
         if rank is not None:
-            check_rank("AffineWarp", rank)
+            rank = check_rank("AffineWarp", rank)
         self.axes = (rank or 4) - 2
         if sizes is not None:
             sizes = check_sizes("AffineWarp", "sizes", sizes, None if rank is None else rank - 2)

@@ -28,7 +28,7 @@ def theta_spec(axes: int) -> TensorSpec:
 
 def check_count(model: str, argument: str, count: object, least: int = 1) -> None:
     """Raise unless `count` is a whole number from `least` up, of a size that a machine may hold."""
-    if not isinstance(count, int | np.integer) or not least <= count < LARGEST:
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or not least <= count < LARGEST:
         raise ArgumentError(f"{model}: {argument} must be {least} or more, and less than {LARGEST}; got {count!r}")
 
 

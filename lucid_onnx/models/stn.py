@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 from onnxscript import OpBuilder, nn
 
-from lucid_onnx.models.checks import check_count, theta_spec
+from lucid_onnx.models.checks import check_count, check_sizes, theta_spec
 from lucid_onnx.models.layers import Conv, Linear, pooled_relu, pooled_size
 from lucid_onnx.models.spatial_transformer import SpatialTransformer
 from lucid_onnx.operators.building import Value
@@ -45,6 +45,7 @@ class STN(nn.Module):
     ) -> None:
         super().__init__()
         check_count("STN", "classes", classes)
+        sizes = check_sizes("STN", "sizes", sizes, least=4)
         self.transformer = SpatialTransformer(sizes, channels, None, mode, padding_mode, align_corners, seed=seed)
         rng = np.random.default_rng(seed + 1)
         self.axes = self.transformer.axes

@@ -18,6 +18,7 @@ from lucid_onnx.operators.building import (
     known_shape,
     named,
     reshape,
+    typed,
 )
 from lucid_onnx.operators.coordinates import lattice
 from lucid_onnx.reference.schema import as_flag, check_grad_grid, check_rank, check_theta
@@ -62,10 +63,11 @@ def affine_grid(op: Builder, theta: Value, size: Value, align_corners: bool | No
     >>> grid.producer().op_type
     'Reshape'
     """
-    check_rank("affine_grid", rank)
+    rank = check_rank("affine_grid", rank)
     check_theta(known_shape(theta, "theta"), [None] * rank)
     corners = as_flag(align_corners, "affine_grid")
     dtype = compute_dtype(float_dtype_of(theta, "affine_grid", "theta"))
+    op = typed(op, dtype)
     wide = cast(op, theta, dtype)
     points = base_points(op, size, corners, dtype, rank)
     # The product is transposed, not its factors: onnxruntime up to 1.28 fuses a transposed factor into a
@@ -110,15 +112,17 @@ def affine_grid_backward(
     >>> affine_grid_backward(builder.op, grad_grid, builder.op.Constant(value_ints=[1, 1, 4, 5])).dtype
     FLOAT
     """
-    check_rank("affine_grid_backward", rank)
+    rank = check_rank("affine_grid_backward", rank)
     check_grad_grid(known_shape(grad_grid, "grad_grid"), [None] * rank)
     corners = as_flag(align_corners, "affine_grid_backward")
     dtype = compute_dtype(float_dtype_of(grad_grid, "affine_grid_backward", "grad_grid"))
+    op = typed(op, dtype)
     wide = cast(op, grad_grid, dtype)
     points = base_points(op, size, corners, dtype, rank)
     flat = reshape(op, wide, dims(op, grad_grid, 0, 1), op.Shape(points, start=1, end=2), [rank - 2])
     planes = op.Unsqueeze(op.Transpose(flat, perm=[0, 2, 1]), [2])
-    return op.ReduceSum(op.Mul(planes, points), [-1], keepdims=0)
+    # Not axis -1: onnxruntime before 1.32 does not reduce an empty tensor along a negative axis.
+    return op.ReduceSum(op.Mul(planes, points), [3], keepdims=0)
 
 
 def base_points(op: Builder, size: Value, align_corners: bool, dtype: ir.DataType, rank: int) -> Value:

@@ -7,9 +7,9 @@ handed, or an opset such as ``onnxscript.opset20`` inside a translation of torch
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import count as count_up
 from typing import Protocol, TypeAlias
 
 import onnx_ir as ir
@@ -27,21 +27,52 @@ class Builder(Protocol):
 
 
 def named(value: Value, name: str) -> Value:
-    """`value`, called what it holds, so that a viewer shows it; with a number from the second of a name on."""
+    """`value`, called what it holds, so that a viewer shows it; with a number where that name is taken."""
     node = value.producer()
     graph = None if node is None else node.graph
     if graph is None:
         return value
-    if _NAMES not in graph.meta:
-        graph.meta[_NAMES] = Counter(known.name for known in (*graph.inputs, *graph.initializers.values()))
-    used: Counter[str] = graph.meta[_NAMES]
-    value.name = f"{name}_{used[name]}" if used[name] else name
-    used[name] += 1
+    taken: set[str | None] = graph.meta.setdefault(_NAMES, set())
+    if not taken:
+        taken |= {known.name for known in (*graph.inputs, *graph.initializers.values())}
+    numbered = (name if k == 0 else f"{name}_{k}" for k in count_up())
+    value.name = next(candidate for candidate in numbered if candidate not in taken)
+    taken.add(value.name)
     return value
 
 
 _NAMES = "lucid_onnx names"
-"""Under this key a graph remembers how often each name was given."""
+"""Under this key a graph remembers the names that were given."""
+
+
+def typed(op: Builder, dtype: ir.DataType) -> Builder:
+    """`op`, with Python's floats taken for constants of `dtype`.
+
+    A builder that infers types does so itself; the recorder of torch.onnx knows no types of values in between,
+    and takes every float for a float32.
+    """
+    if isinstance(op, OpBuilder):
+        return op
+    return _Typed(op, dtype)
+
+
+class _Typed:
+    """A builder whose floats have a dtype."""
+
+    def __init__(self, op: Builder, dtype: ir.DataType) -> None:
+        self._op, self._dtype = op, dtype
+
+    def __getattr__(self, name: str, /) -> Callable[..., Value]:
+        build = getattr(self._op, name)
+
+        def call(*inputs: Value | float, **attributes: object) -> Value:
+            return build(*(self._constant(x) if isinstance(x, float) else x for x in inputs), **attributes)
+
+        return call
+
+    def _constant(self, number: float) -> Value:
+        value: Value = self._op.Constant(value=ir.tensor(number, dtype=self._dtype))
+        return value
 
 
 def scope(op: Builder, name: str) -> AbstractContextManager[None]:

@@ -8,6 +8,7 @@ from operator import index
 
 import onnx
 import onnx_ir as ir
+from google.protobuf.message import EncodeError
 from onnx_ir.passes import Sequential
 from onnx_ir.passes import common as passes
 from onnxscript import GraphBuilder, nn, optimizer
@@ -15,7 +16,7 @@ from onnxscript import GraphBuilder, nn, optimizer
 from lucid_onnx._version import __version__
 from lucid_onnx.operators.building import Builder, Value, cast
 from lucid_onnx.operators.tensors import TensorSpec
-from lucid_onnx.reference.schema import DtypeError, UnsupportedError
+from lucid_onnx.reference.schema import ArgumentError, DtypeError, UnsupportedError
 
 DEFAULT_OPSET = 20
 """Opset of a model unless another is asked for: that in which GridSample became N-D and AffineGrid came."""
@@ -124,7 +125,12 @@ def checked(model: ir.Model) -> onnx.ModelProto:
     # Without data propagation, which computes the values of a Range of any size.
     passes.ShapeInferencePass(data_prop=False)(model)
     proto = ir.to_proto(model)
-    onnx.checker.check_model(proto, full_check=True)
+    try:
+        onnx.checker.check_model(proto, full_check=True)
+    except (EncodeError, ValueError) as error:
+        if isinstance(error, onnx.checker.ValidationError):
+            raise
+        raise ArgumentError("the model is larger than the 2 GB that a protobuf holds") from None
     return proto
 
 

@@ -22,6 +22,7 @@ from lucid_onnx.operators.building import (
     named,
     reshape,
     scope,
+    typed,
 )
 from lucid_onnx.operators.coordinates import unnormalize, unnormalize_slope
 from lucid_onnx.reference.schema import TAPS, as_flag, check_grad_out, check_grid_sample
@@ -75,6 +76,7 @@ def grid_sample(
     FLOAT
     """
     plan = _Plan(op, x, grid, mode, padding_mode, align_corners, "grid_sample")
+    op = plan.op
     image, (index, _) = plan.table(), plan.read()
     y: Value | None = None
     for k in range(plan.corner_count):
@@ -130,6 +132,7 @@ def grid_sample_backward(
     [FLOAT, FLOAT]
     """
     plan = _Plan(op, x, grid, mode, padding_mode, align_corners, "grid_sample_backward")
+    op = plan.op
     float_dtype_of(grad_out, "grid_sample_backward", "grad_out")
     check_grad_out(*(known_shape(value, name) for value, name in ((x, "x"), (grid, "grid"), (grad_out, "grad_out"))))
     grad_y = named(_to_channels(op, cast(op, grad_out, plan.dtype), plan.rank), "grad_y")
@@ -171,9 +174,9 @@ class _Plan:
         operator: str,
     ) -> None:
         check_grid_sample(known_shape(x, "x"), known_shape(grid, "grid"), mode, padding_mode, operator)
-        self.op = op
         self.rank = len(known_shape(x, "x"))
         self.dtype = compute_dtype(float_dtype_of(x, operator, "x"), float_dtype_of(grid, operator, "grid"))
+        self.op = op = typed(op, self.dtype)
         self.x = cast(op, x, self.dtype)
         self.grid = grid
         self._align_corners = as_flag(align_corners, operator)

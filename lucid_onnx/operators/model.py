@@ -238,7 +238,7 @@ def _graph(
 ) -> ir.Graph:
     """Arguments, checked, to a finished graph."""
     check_choice(caller, "operator", operator, tuple(OPERATORS))
-    check_rank(caller, rank)
+    rank = check_rank(caller, rank)
     mode = ONNX_MODES.get(mode, mode) if isinstance(mode, str) else mode
     check_modes(caller, mode, padding_mode)
     image, grid = (

@@ -199,10 +199,11 @@ def check_choice(operator: str, argument: str, value: object, choices: Sequence[
         raise ArgumentError(f"{operator}: {argument} must be one of {', '.join(map(repr, choices))}; got {value!r}")
 
 
-def check_rank(operator: str, rank: object) -> None:
-    """Raise unless `rank` is that of a batch of images or of volumes."""
+def check_rank(operator: str, rank: object) -> int:
+    """`rank` as an int, if it is that of a batch of images or of volumes."""
     if not isinstance(rank, int | np.integer) or rank not in SPATIAL_AXES:
         raise ArgumentError(f"{operator}: rank must be 4 or 5; got {rank!r}")
+    return int(rank)
 
 
 def check_modes(operator: str, mode: object, padding_mode: object) -> None:

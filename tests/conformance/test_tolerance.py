@@ -3,7 +3,9 @@
 import cells
 import numpy as np
 import pytest
+from judging import Case
 
+import lucid_onnx as lo
 from lucid_onnx.conformance.tolerance import as_computed, image_range, judge, undecided
 
 
@@ -66,6 +68,26 @@ def test_values_set_aside_are_counted_and_not_compared():
     verdict = judge(wrong, thirds, "float32", undecided=np.array([True, False, False, False]))
     assert verdict.ok
     assert (verdict.set_aside, verdict.compared) == (1, 3)
+
+
+def test_values_set_aside_must_still_be_values_of_the_image():
+    aside = np.array([True, False, False, False])
+    for wrong in (np.nan, np.inf, 1e30, -0.5):
+        got = thirds(np.dtype(np.float32))
+        got[0] = wrong
+        assert judge(got, thirds, "float32", undecided=aside, limits=(0.0, 1.4)).mismatches == 1
+    got[0] = 1.2
+    assert judge(got, thirds, "float32", undecided=aside, limits=(0.0, 1.4)).ok
+
+
+def test_a_gradient_is_held_to_the_size_of_its_terms():
+    x = np.full((1, 1, 4, 4), 100, np.float32)
+    grid = np.float32([[[[-0.8270807266235352, 0.41761115193367004]]]])
+    case = Case(x, grid, np.ones((1, 1, 1, 1), np.float32), "bicubic", "border", False, "float32")
+    model = lo.operator_model("GridSampleGrad", mode="bicubic", padding_mode="border")
+    _, grad_grid = lo.session(model).run(None, {"dY": case.grad_out, "X": x, "grid": grid})
+    assert case.judge_grad_grid(grad_grid).ok
+    assert not case.judge_grad_grid(grad_grid + 0.01).ok
 
 
 def test_a_result_of_another_shape_is_no_result():

@@ -109,6 +109,8 @@ WRONG = [
         ValueError,
         "names of their own; got 'a', 'x'",
     ),
+    (lambda path: lo.export("stn", path, outputs=[5, 6]), TypeError, "names of inputs and outputs are strings"),
+    (lambda path: lo.export(Shear(), path, inputs=[("x", (1,))]), TypeError, "inputs must be a mapping.*got list"),
     (lambda path: lo.export("stn", path, inputs={"X": (1, 3, 28, 28)}), ValueError, "'stn' knows its inputs"),
     (lambda path: lo.export("resnet", path), ValueError, "a model's name must be one of 'affine_warp'.*got 'resnet'"),
     (lambda path: lo.export(3, path), TypeError, "source must be a name of the zoo .* got int"),

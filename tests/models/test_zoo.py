@@ -42,6 +42,7 @@ def test_every_model_of_the_zoo_exports_with_its_defaults(tmp_path, name):
         ("stn", {"sizes": (28.0, 28.0)}, "sizes must be"),
         ("stn", {"sizes": (2**40, 4)}, "less than 2147483648"),
         ("stn", {"seed": -1}, "seed must be 0 or more"),
+        ("stn", {"classes": True}, "classes must be 1 or more.*got True"),
         ("stn", {"channels": "3"}, "channels must be 1 or more.*got '3'"),
         ("stn", {"channels": None}, "channels must be 1 or more.*got None"),
         ("stn", {"classes": None}, "classes must be 1 or more.*got None"),

@@ -85,6 +85,12 @@ def test_static_shapes_give_what_symbolic_ones_give(cell):
             np.testing.assert_array_equal(ours, theirs)
 
 
+def test_numpy_integers_will_do():
+    for operator in OPERATORS:
+        model = lo.operator_model(operator, rank=np.int64(5), opset=np.int32(18), shapes={})
+        assert model.opset_import[0].version == 18
+
+
 def test_a_symbol_is_one_dimension_wherever_it_stands():
     model = lo.operator_model("GridSample", shapes={"X": (1, None, "height", 8)})
     assert [shape_of(value) for value in model.graph.input] == [(1, None, "height", 8), (1, "Ho", "Wo", 2)]
@@ -188,6 +194,7 @@ def test_calls_on_one_plain_builder_have_names_of_their_own():
     graph = ir.Graph([], [], nodes=[], opset_imports={"": 20}, name="twice")
     builder = GraphBuilder(graph)
     x = builder.input("points", ir.DataType.FLOAT, ["N", 1, "H", "W"])
+    builder.input("points_1", ir.DataType.FLOAT, [1])
     theta = builder.input("theta", ir.DataType.FLOAT, ["N", 2, 3])
     op = builder.op
     for _ in range(2):
@@ -208,10 +215,11 @@ def test_build_function_takes_them_too():
     assert len(function.outputs) == 1
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
     ("mode", "padding_mode"), [("bilinear", "border"), ("nearest", "zeros"), ("bicubic", "reflection")]
 )
-def test_torch_onnx_takes_them_as_translations(tmp_path, mode, padding_mode):
+def test_torch_onnx_takes_them_as_translations(tmp_path, mode, padding_mode, dtype):
     torch = pytest.importorskip("torch", reason="PyTorch is what exports")
     op = onnxscript.opset20
 
@@ -222,7 +230,9 @@ def test_torch_onnx_takes_them_as_translations(tmp_path, mode, padding_mode):
     def translation(x, grid, interpolation: int, padding: int, align_corners: bool):
         return grid_sample(op, x, grid, MODES[interpolation], PADDING_MODES[padding], align_corners)
 
-    inputs = (torch.randn(1, 2, 4, 5), torch.rand(1, 3, 3, 2) * 3 - 1.5)
+    inputs = tuple(
+        tensor.to(getattr(torch, dtype)) for tensor in (torch.randn(1, 2, 4, 5), torch.rand(1, 3, 3, 2) * 3 - 1.5)
+    )
     table = {torch.ops.aten.grid_sampler.default: translation, torch.ops.aten.grid_sampler_2d.default: translation}
     program = torch.onnx.export(Sample(), inputs, dynamo=True, custom_translation_table=table, verbose=False)
     program.save(tmp_path / "model.onnx")
