@@ -63,7 +63,7 @@ class _Typed:
         self._op, self._dtype = op, dtype
 
     def __getattr__(self, name: str, /) -> Callable[..., Value]:
-        build = getattr(self._op, name)
+        build: Callable[..., Value] = getattr(self._op, name)
 
         def call(*inputs: Value | float, **attributes: object) -> Value:
             return build(*(self._constant(x) if isinstance(x, float) else x for x in inputs), **attributes)
