@@ -67,9 +67,10 @@ def _read_word(nodes: Mapping[str, Any], word: str) -> dict[str, Array]:
 
 
 def write_outputs(path: str, results: Mapping[str, Array], name: str | None = None) -> None:
-    """Write outputs as .npz, or one as a picture: that called `name`; by default all, or the first that is an image."""
-    if name is not None and name not in results:
-        raise ArgumentError(no_such("output", name, results))
+    """Write outputs as .npz, or one as a picture: that called `name`; by default all, or the first that is an image.
+
+    `name` is one of `results`.
+    """
     if path.lower().endswith(".npz"):
         _write_npz(path, results if name is None else {name: results[name]})
         return

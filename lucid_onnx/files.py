@@ -108,11 +108,5 @@ def as_proto(model: onnx.ModelProto | ir.Model) -> onnx.ModelProto:
 
 def write_model(model: onnx.ModelProto, path: str | os.PathLike[str]) -> None:
     """Write a model, whole or not at all."""
-    from google.protobuf.message import EncodeError
-
-    try:
-        content = model.SerializeToString()
-    except (EncodeError, ValueError):
-        raise ArgumentError(f"cannot write {os.fspath(path)!r}: the model is larger than 2 GB") from None
     with replacing(path) as beside:
-        beside.write_bytes(content)
+        beside.write_bytes(model.SerializeToString())

@@ -147,10 +147,11 @@ class Session(ort.InferenceSession):  # type: ignore[misc]
         """
         if not isinstance(input_feed, Mapping):
             raise DtypeError(f"run: inputs must be a mapping of names to arrays; got {type(input_feed).__name__}")
-        feed = {name: self._as_input(name, value) for name, value in input_feed.items()}
-        self._check(feed, output_names)
-        names = list(output_names) if output_names is not None else [node.name for node in self.get_outputs()]
-        types = {node.name: node.type for node in [*self.inputs().values(), *self.get_outputs()]}
+        inputs, outputs = self.inputs(), {node.name: node for node in self.get_outputs()}
+        feed = {name: _as_input(inputs.get(name), name, value) for name, value in input_feed.items()}
+        names = list(outputs) if output_names is None else list(output_names)
+        self._check(feed, inputs, names, outputs)
+        types = {name: node.type for name, node in (*inputs.items(), *outputs.items())}
         try:
             if not any(types[name] == "tensor(bfloat16)" for name in [*feed, *names]):
                 return list(super().run(names, feed, run_options))
@@ -165,26 +166,30 @@ class Session(ort.InferenceSession):  # type: ignore[misc]
         """Every input by name; those that an initializer stands in for come last."""
         return {node.name: node for node in [*self.get_inputs(), *self.get_overridable_initializers()]}
 
-    def _as_input(self, name: str, value: Any) -> Any:
-        """An array, where a tensor is asked for; sequences and optionals go to onnxruntime as they are."""
-        node = self.inputs().get(name)
-        if node is not None and not node.type.startswith("tensor("):
-            return value
-        return as_array(value, "run", f"input {name!r}")
-
-    def _check(self, feed: Mapping[str, Any], output_names: Sequence[str] | None) -> None:
-        inputs = self.inputs()
+    def _check(
+        self,
+        feed: Mapping[str, Any],
+        inputs: Mapping[str, ort.NodeArg],
+        output_names: Sequence[str],
+        outputs: Mapping[str, ort.NodeArg],
+    ) -> None:
         required = [node.name for node in self.get_inputs() if not node.type.startswith("optional(")]
-        outputs = [node.name for node in self.get_outputs()]
         problems = [f"input {name!r} is missing" for name in required if name not in feed]
         problems += [no_such("input", name, inputs) for name in feed if name not in inputs]
-        problems += [no_such("output", name, outputs) for name in output_names or () if name not in outputs]
+        problems += [no_such("output", name, outputs) for name in output_names if name not in outputs]
         symbols: dict[str, tuple[str, int]] = {}
         for name, node in inputs.items():
             if name in feed and node.type.startswith("tensor("):
                 problems += _mismatches(node, feed[name], symbols)
         if problems:
             raise ArgumentError("run: " + "; ".join(problems))
+
+
+def _as_input(node: ort.NodeArg | None, name: str, value: Any) -> Any:
+    """An array, where a tensor is asked for; sequences and optionals go to onnxruntime as they are."""
+    if node is not None and not node.type.startswith("tensor("):
+        return value
+    return as_array(value, "run", f"input {name!r}")
 
 
 def dtype_of_input(node: ort.NodeArg) -> np.dtype[Any]:

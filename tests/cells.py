@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import zlib
+from fractions import Fraction
 
 import numpy as np
 
@@ -81,3 +82,11 @@ def grad_out(shape, dtype, *key) -> np.ndarray:
     """Upstream gradient for an image of `shape` sampled at a grid of this module."""
     y = (*shape[:2], *POINTS[len(shape)])
     return generator("grad", shape, *key).standard_normal(y).astype(dtype)
+
+
+def reflected_home(coordinate: float, size: int) -> float:
+    """Pixel to which reflection at the outer edges brings a normalised coordinate, without rounding on the way."""
+    pixel = ((Fraction(coordinate) + 1) * size - 1) / 2
+    flips, rest = divmod(abs(pixel + Fraction(1, 2)), size)
+    home = float((size - rest if flips % 2 else rest) - Fraction(1, 2))
+    return min(max(home, 0.0), size - 1.0)

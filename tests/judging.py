@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import cells
 import numpy as np
 
 from lucid_onnx.conformance.tolerance import as_computed, image_limits, image_range, judge, undecided
 from lucid_onnx.reference import grid_sample_nd, grid_sample_nd_backward
+from lucid_onnx.reference.schema import float_dtype
 
 
 class Case:
@@ -22,10 +24,14 @@ class Case:
         # A point that may land on either of two pixels must not count when gradients of pixels are compared.
         self.grad_out = np.where(self.doubtful[:, None], 0, grad_out).astype(grad_out.dtype)
 
-    @property
-    def share_undecided(self):
-        """Share of the points whose value is not judged."""
-        return self.doubtful.mean() if self.doubtful.size else 0.0
+    @classmethod
+    def drawn(cls, family, shape, mode, padding_mode, align_corners, dtype):
+        """The case of `cells` for an image of `shape` and a family of grids, all of `dtype`."""
+        working = np.dtype(float_dtype(dtype, "Case", "dtype"))
+        x = cells.image(shape, working)
+        grid = cells.grid(family, shape, align_corners, working)
+        grad_out = cells.grad_out(shape, working)
+        return cls(x, grid, grad_out, mode, padding_mode, align_corners, working.name)
 
     def judge_y(self, y):
         def compute(dtype):

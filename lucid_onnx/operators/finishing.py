@@ -8,7 +8,6 @@ from operator import index
 
 import onnx
 import onnx_ir as ir
-from google.protobuf.message import EncodeError
 from onnx_ir.passes import Sequential
 from onnx_ir.passes import common as passes
 from onnxscript import GraphBuilder, nn, optimizer
@@ -122,15 +121,13 @@ def new_model(graph: ir.Graph) -> ir.Model:
 
 def checked(model: ir.Model) -> onnx.ModelProto:
     """The protobuf of `model` with its shapes inferred, if it is valid."""
+    tensors = [value.const_value for value in model.graph.initializers.values()]
+    if sum(tensor.nbytes for tensor in tensors if tensor is not None) > onnx.checker.MAXIMUM_PROTOBUF:
+        raise ArgumentError("the model is larger than the 2 GB that a protobuf holds")
     # Without data propagation, which computes the values of a Range of any size.
     passes.ShapeInferencePass(data_prop=False)(model)
     proto = ir.to_proto(model)
-    try:
-        onnx.checker.check_model(proto, full_check=True)
-    except (EncodeError, ValueError) as error:
-        if isinstance(error, onnx.checker.ValidationError):
-            raise
-        raise ArgumentError("the model is larger than the 2 GB that a protobuf holds") from None
+    onnx.checker.check_model(proto, full_check=True)
     return proto
 
 

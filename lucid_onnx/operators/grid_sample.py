@@ -144,8 +144,9 @@ def grid_sample_backward(
             at, weight = plan.corner(k, index)
             update = grad_y if weight is None else op.Mul(grad_y, weight)
             grad_image = named(scatter_add(op, grad_image, at, update), f"grad_pixels_{k}")
-            pixels = named(op.Gather(image, at, axis=1), f"corner_{k}_pixels")
-            dots.append(op.ReduceSum(op.Mul(pixels, grad_y), [0], keepdims=1))
+            if mode != "nearest":
+                pixels = named(op.Gather(image, at, axis=1), f"corner_{k}_pixels")
+                dots.append(op.ReduceSum(op.Mul(pixels, grad_y), [0], keepdims=1))
     pixels = op.Slice(grad_image, [0], [-1], [1])
     batch_and_spatial = op.Concat(dims(op, x, 0, 1), dims(op, x, 2, plan.rank), axis=0)
     grad_x = _to_images(op, pixels, dims(op, x, 1, 2), batch_and_spatial, plan.rank)

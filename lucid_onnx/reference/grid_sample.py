@@ -187,7 +187,8 @@ def grid_sample_nd_backward(
         for k in range(len(index)):
             update = grad_y if plan.weight is None else grad_y * plan.weight[k]
             _scatter_add(grad_image, index[k], update)
-            dots[k] = (image.take(index[k], axis=1) * grad_y).sum(axis=0)
+            if mode != "nearest":
+                dots[k] = (image.take(index[k], axis=1) * grad_y).sum(axis=0)
         grad_x = _to_images(grad_image[:, :-1], (plan.x.shape[0], *plan.sizes))
         if mode == "nearest":
             grad_grid = np.zeros(plan.grid.shape, plan.dtype)

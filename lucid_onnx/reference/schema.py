@@ -173,7 +173,7 @@ def float_dtype(dtype: npt.DTypeLike | str, operator: str, argument: str) -> np.
     return given.newbyteorder("=")
 
 
-def as_array(value: npt.ArrayLike, operator: str, argument: str) -> npt.NDArray[Any]:
+def as_array(value: npt.ArrayLike, operator: str, argument: str) -> Array:
     """`value` as an array, or an error that names `argument`."""
     try:
         return np.asarray(value)

@@ -137,6 +137,13 @@ def test_what_is_refused_leaves_no_file(tmp_path, call, error, message):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_model_too_large_for_a_protobuf_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(onnx.checker, "MAXIMUM_PROTOBUF", 1000)
+    with pytest.raises(lo.ArgumentError, match="larger than the 2 GB that a protobuf holds"):
+        lo.export("stn", tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_failure_leaves_what_was_there(tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(b"precious")

@@ -48,10 +48,8 @@ def test_float64_agrees_to_rounding(cell, family):
 def test_float32_is_within_the_tolerance_of_the_reference(cell, family):
     rank, *how = cell
     for shape in cells.IMAGES[rank]:
-        x = cells.image(shape, np.float32)
-        grid = cells.grid(family, shape, cell[3], np.float32)
-        case = Case(x, grid, cells.grad_out(shape, np.float32), *how, "float32")
-        y, grad_x, grad_grid = pytorch(x, grid, case.grad_out, *how)
+        case = Case.drawn(family, shape, *how, "float32")
+        y, grad_x, grad_grid = pytorch(case.x, case.grid, case.grad_out, *how)
         for verdict in (case.judge_y(y), case.judge_grad_x(grad_x), case.judge_grad_grid(grad_grid)):
             assert verdict.ok, (shape, verdict)
 
@@ -109,9 +107,8 @@ def test_float32_of_the_reference_is_float64_to_rounding(cell, family):
     """The tolerance rule measures by the reference's own float32; this bounds that by itself."""
     rank, *how = cell
     for shape in cells.IMAGES[rank]:
-        x = cells.image(shape, np.float32)
-        grid = cells.grid(family, shape, cell[3], np.float32)
-        case = Case(x, grid, cells.grad_out(shape, np.float32), *how, "float32")
+        case = Case.drawn(family, shape, *how, "float32")
+        x, grid = case.x, case.grid
         reach = 1 + np.abs(grid).max() * max(shape[2:])
         eps = np.finfo(np.float32).eps
         doubtful = case.doubtful | case.doubtful_slope

@@ -3,8 +3,8 @@
 import math
 import subprocess
 import sys
-from fractions import Fraction
 
+import cells
 import numpy as np
 import pytest
 
@@ -58,16 +58,8 @@ def test_the_reference_is_sound(fault, mode, padding_mode, coordinate):
         if fault.dtype == "float32":
             assert grad_grid.ravel()[0] == 0
     if fault.dtype == "float64":
-        assert y == pytest.approx(by_fractions(coordinate, mode), abs=1e-5)
-
-
-def by_fractions(coordinate, mode):
-    """Sample of 1, 2, 3, 4 at `coordinate`, reflected without rounding."""
-    pixel = ((Fraction(coordinate) + 1) * 4 - 1) / 2
-    flips, rest = divmod(abs(pixel + Fraction(1, 2)), 4)
-    home = float((4 - rest if flips % 2 else rest) - Fraction(1, 2))
-    home = min(max(home, 0.0), 3.0)
-    return 1 + (round(home) if mode == "nearest" else home)
+        home = cells.reflected_home(coordinate, 4)
+        assert y == pytest.approx(1 + (round(home) if mode == "nearest" else home), abs=1e-5)
 
 
 def pytorch(x, grid, mode, padding_mode):
