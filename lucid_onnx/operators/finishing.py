@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from operator import index
 
 import onnx
@@ -65,16 +66,25 @@ def declare_outputs(
         graph.outputs.append(result)
 
 
-def clean(model: ir.Model) -> ir.Model:
+FOLDED = 1024
+"""Elements up to which a tensor that is known is computed beforehand."""
+
+
+def clean(model: ir.Model, largest: int = FOLDED) -> ir.Model:
     """`model`, in place: what is known is folded, what is the same is computed once, what is unused is gone.
 
-    Parameters stay as they are and keep their names, as do outputs.
+    Parameters stay as they are and keep their names, as do outputs. Nothing of more than `largest` elements is
+    computed beforehand.
     """
     names = [value.name for value in model.graph.outputs]
     # Before the folding, which takes values of one name for one value.
     passes.NameFixPass()(model)
     optimizer.fold_constants(
-        model, onnx_shape_inference=True, input_size_limit=1024, output_size_limit=1024, should_fold=_may_fold
+        model,
+        onnx_shape_inference=True,
+        input_size_limit=largest,
+        output_size_limit=largest,
+        should_fold=partial(_may_fold, largest=largest),
     )
     Sequential(
         passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
@@ -98,12 +108,12 @@ def _restore_outputs(graph: ir.Graph, names: Sequence[str | None]) -> None:
             graph.outputs[position] = copy
 
 
-def _may_fold(node: ir.Node) -> bool | None:
+def _may_fold(node: ir.Node, largest: int) -> bool | None:
     """False for a node that reads a parameter or makes a large tensor; None (the folder decides) otherwise."""
     if any(isinstance(value, nn.Parameter) for value in node.inputs):
         return False
     shapes = [value.shape for value in node.outputs]
-    if any(shape is None or not shape.is_static() or math.prod(shape.numpy()) > 1024 for shape in shapes):
+    if any(shape is None or not shape.is_static() or math.prod(shape.numpy()) > largest for shape in shapes):
         return False
     return None
 

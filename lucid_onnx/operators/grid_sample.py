@@ -5,7 +5,13 @@ Mirrors `lucid_onnx.reference.grid_sample`.
 
 from __future__ import annotations
 
-from lucid_onnx.operators import interpolation
+from collections.abc import Sequence
+from functools import reduce
+from itertools import product
+
+import onnx_ir as ir
+
+from lucid_onnx.operators import cells, interpolation
 from lucid_onnx.operators.accumulate import scatter_add
 from lucid_onnx.operators.building import (
     Builder,
@@ -35,6 +41,7 @@ def grid_sample(
     mode: str = "bilinear",
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
+    assume_finite: bool = False,
 ) -> Value:
     """Sample the image `x` at the normalised coordinates `grid`. Mirrors ``grid_sample_nd``.
 
@@ -52,6 +59,9 @@ def grid_sample(
         What lies outside the image.
     align_corners : bool, optional
         Whether -1 and 1 are the centres of the outermost pixels; None means False.
+    assume_finite : bool
+        Whether NaN and infinite coordinates need not land where the reference lets them. That saves a few
+        comparisons a point.
 
     Returns
     -------
@@ -75,20 +85,9 @@ def grid_sample(
     >>> grid_sample(builder.op, x, grid, padding_mode="border").dtype
     FLOAT
     """
-    plan = _Plan(op, x, grid, mode, padding_mode, align_corners, "grid_sample")
-    op = plan.op
-    image, (index, _) = plan.table(), plan.read()
-    y: Value | None = None
-    for k in range(plan.corner_count):
-        with scope(op, f"corner_{k}"):
-            at, weight = plan.corner(k, index)
-            pixels = named(op.Gather(image, at, axis=1), f"corner_{k}_pixels")
-            if weight is not None:
-                pixels = op.Mul(pixels, weight)
-            y = pixels if y is None else op.Add(y, pixels)
-    assert y is not None
-    y = _to_images(op, y, dims(op, x, 1, 2), dims(op, grid, 0, plan.rank - 1), plan.rank)
-    return cast(op, y, dtype_of(x, "x"))
+    plan = _Forward(op, x, grid, mode, padding_mode, align_corners, assume_finite)
+    y = plan.chosen() if mode == "nearest" else plan.interpolated()
+    return cast(plan.op, y, dtype_of(x, "x"))
 
 
 def grid_sample_backward(
@@ -131,7 +130,7 @@ def grid_sample_backward(
     >>> [gradient.dtype for gradient in grid_sample_backward(builder.op, *inputs)]
     [FLOAT, FLOAT]
     """
-    plan = _Plan(op, x, grid, mode, padding_mode, align_corners, "grid_sample_backward")
+    plan = _Backward(op, x, grid, mode, padding_mode, align_corners, "grid_sample_backward")
     op = plan.op
     float_dtype_of(grad_out, "grid_sample_backward", "grad_out")
     check_grad_out(*(known_shape(value, name) for value, name in ((x, "x"), (grid, "grid"), (grad_out, "grad_out"))))
@@ -158,8 +157,115 @@ def grid_sample_backward(
     return cast(op, grad_x, dtype_of(x, "x")), cast(op, grad_grid, dtype_of(grid, "grid"))
 
 
-class _Plan:
-    """What the forward and the backward have in common.
+class _Forward:
+    """The forward: P points an image, and S pixels an image, that image extended by what the points may reach."""
+
+    def __init__(
+        self,
+        op: Builder,
+        x: Value,
+        grid: Value,
+        mode: str,
+        padding_mode: str,
+        align_corners: bool | None,
+        assume_finite: bool,
+    ) -> None:
+        shape = known_shape(x, "x")
+        check_grid_sample(shape, known_shape(grid, "grid"), mode, padding_mode, "grid_sample")
+        self.rank = len(shape)
+        dtype = compute_dtype(float_dtype_of(x, "grid_sample", "x"), float_dtype_of(grid, "grid_sample", "grid"))
+        self.op = op = typed(op, dtype)
+        self._grid, self._mode = grid, mode
+        corners = as_flag(align_corners, "grid_sample")
+        # Pixels that are only chosen need no arithmetic, and so no wider dtype; but few runtimes pad bfloat16.
+        x = x if mode == "nearest" and x.dtype != ir.DataType.BFLOAT16 else cast(op, x, dtype)
+        lengths = [dims(op, x, axis, axis + 1) for axis in range(2, self.rank)]
+        self._image = cells.extend(op, x, lengths, mode, padding_mode, corners)
+        self._cells: list[cells.Cell] = []
+        planes = coordinate_planes(op, grid, dtype)
+        for length, plane, letter in zip(lengths, planes, "zyx"[5 - self.rank :], strict=True):
+            with scope(op, letter):
+                size = named(op.Cast(length, to=int(dtype)), f"{letter}_size")
+                pixel = named(unnormalize(op, plane, size, corners), f"{letter}_pixel")
+                how = (mode, padding_mode, corners, self.rank, assume_finite)
+                self._cells.append(cells.cell(op, pixel, size, *how))
+        before = cells.EXTENSION[mode, padding_mode][0]
+        self._index_dtype = cells.index_dtype(shape)
+        self._strides = [count(op, dims(op, self._image, axis + 1, self.rank)) for axis in range(2, self.rank - 1)]
+        self._first = self._flat([op.Add(cell.first, float(before)) if before else cell.first for cell in self._cells])
+
+    def _flat(self, along: Sequence[Value]) -> Value:
+        """Numbers of pixels, within their image, whose coordinates are given: (N*P,) of integers."""
+        op = self.op
+        *outer, index = (op.Cast(pixels, to=int(self._index_dtype)) for pixels in along)
+        for pixels, stride in zip(outer, self._strides, strict=True):
+            index = op.Add(op.Mul(pixels, op.Cast(stride, to=int(self._index_dtype))), index)
+        return index
+
+    def chosen(self) -> Value:
+        """One pixel a point: those of all channels by one index, which is repeated for each."""
+        op = self.op
+        batch, channels = dims(op, self._image, 0, 1), dims(op, self._image, 1, 2)
+        points = count(op, self._points())
+        index = reshape(op, self._first, batch, [1], points)
+        index = op.Expand(index, op.Concat(batch, channels, points, axis=0))
+        pixels = reshape(op, self._image, batch, channels, count(op, dims(op, self._image, 2, self.rank)))
+        y = named(op.GatherElements(pixels, index, axis=2), "chosen_pixels")
+        return reshape(op, y, batch, channels, self._points())
+
+    def interpolated(self) -> Value:
+        """Weighted sum of pixels: rows of all channels, since whole rows are what is gathered fastest."""
+        op = self.op
+        rows, first = self._rows()
+        taps = range(TAPS[self._mode])
+        y: Value | None = None
+        for k, tap in enumerate(product(taps, repeat=self.rank - 2)):
+            with scope(op, f"corner_{k}"):
+                at = first if k == 0 else op.Add(first, self._distance(tap))
+                weight = reduce(op.Mul, [cell.weights[t] for cell, t in zip(self._cells, tap, strict=True)])
+                pixels = named(op.Gather(rows, at, axis=0), f"corner_{k}_pixels")
+                pixels = op.Mul(pixels, op.Unsqueeze(weight, [1]))
+                y = pixels if y is None else op.Add(y, pixels)
+        assert y is not None
+        channels = self.rank - 1
+        y = reshape(op, y, dims(op, self._grid, 0, channels), dims(op, self._image, 1, 2))
+        return op.Transpose(y, perm=[0, channels, *range(1, channels)])
+
+    def _rows(self) -> tuple[Value, Value]:
+        """Pixels of the batch, (N*S, C), and the row of the first tap of each point, (N*P,)."""
+        op = self.op
+        moved = op.Transpose(self._image, perm=[0, *range(2, self.rank), 1])
+        pixels = count(op, dims(op, moved, 1, self.rank - 1))
+        batch, channels = dims(op, moved, 0, 1), dims(op, moved, self.rank - 1, self.rank)
+        rows = named(reshape(op, moved, op.Mul(batch, pixels), channels), "pixels")
+        if known_shape(self._grid, "grid")[0] == 1:
+            return rows, self._first
+        images = op.Mul(op.Range(0, op.Squeeze(batch), 1), pixels)
+        index = reshape(op, self._first, batch, count(op, self._points()))
+        index = op.Add(index, op.Cast(op.Unsqueeze(images, [1]), to=int(self._index_dtype)))
+        return rows, reshape(op, index, op.Shape(self._first))
+
+    def _distance(self, tap: Sequence[int]) -> Value:
+        """Rows between the first tap of a point and another."""
+        op = self.op
+        terms = [op.Mul(stride, ints(op, [t])) for stride, t in zip(self._strides, tap, strict=False) if t]
+        if tap[-1]:
+            terms.append(ints(op, [tap[-1]]))
+        return op.Cast(reduce(op.Add, terms), to=int(self._index_dtype))
+
+    def _points(self) -> Value:
+        return dims(self.op, self._grid, 1, self.rank - 1)
+
+
+def coordinate_planes(op: Builder, grid: Value, dtype: ir.DataType) -> list[Value]:
+    """Normalised coordinates of all points, (N*P,) for each axis, outermost first."""
+    axes = len(known_shape(grid, "grid")) - 2
+    planes = named(op.Transpose(op.Reshape(cast(op, grid, dtype), [-1, axes]), perm=[1, 0]), "coordinates")
+    return [op.Gather(planes, axis, axis=0) for axis in reversed(range(axes))]
+
+
+class _Backward:
+    """What the two gradients have in common.
 
     The pixels of all images of the batch lie on one axis, and the P points of all grids on another.
     """
@@ -188,13 +294,12 @@ class _Plan:
         self.pixels: list[Value] = []
         self.taps: list[interpolation.Taps] = []
         self._whole_sizes: list[Value] = []
-        points = named(op.Reshape(cast(op, grid, self.dtype), [-1, axes]), "points")
-        planes = named(op.Transpose(points, perm=[1, 0]), "coordinates")
+        planes = coordinate_planes(op, grid, self.dtype)
         for axis, letter in enumerate("zyx"[3 - axes :]):
             with scope(op, letter):
                 whole = dims(op, x, 2 + axis, 3 + axis)
                 size = named(op.Cast(whole, to=int(self.dtype)), f"{letter}_size")
-                normalized = named(op.Gather(planes, [axes - 1 - axis], axis=0), f"{letter}_normalized")
+                normalized = named(op.Unsqueeze(planes[axis], [0]), f"{letter}_normalized")
                 pixel = named(unnormalize(op, normalized, size, self._align_corners), f"{letter}_pixel")
                 tap = _named_taps(interpolation.taps(op, pixel, size, *self._how), letter)
             self._whole_sizes.append(whole)

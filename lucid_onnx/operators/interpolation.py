@@ -48,7 +48,7 @@ def taps(op: Builder, pixel: Value, size: Value, mode: str, padding_mode: str, a
         index = coordinates.pad(op, index, size, padding_mode, align_corners, nan_is_last)
         # A point whose weights are NaN reads no pixel, so that its gradient spoils none.
         inside = op.And(_in_image(op, index, size), coordinates.is_finite(op, pixel))
-        return Taps(index, inside, _cubic_weights(op, op.Sub(pixel, lower)))
+        return Taps(index, inside, op.Concat(*cubic_weights(op, op.Sub(pixel, lower)), axis=0))
     padded = coordinates.pad(op, pixel, size, padding_mode, align_corners, nan_is_last)
     if mode == "nearest":
         index = op.Round(padded)
@@ -124,19 +124,14 @@ def _linear_weights(op: Builder, t: Value) -> Value:
     return op.Concat(op.Sub(1.0, t), t, axis=0)
 
 
-def _cubic_weights(op: Builder, t: Value) -> Value:
+def cubic_weights(op: Builder, t: Value) -> tuple[Value, ...]:
     """Weights of the taps at -1, 0, 1 and 2 for a point `t` beyond tap 0."""
-    return op.Concat(
-        _keys_far(op, op.Add(t, 1.0)),
-        _keys_near(op, t),
-        _keys_near(op, op.Sub(1.0, t)),
-        _keys_far(op, op.Sub(2.0, t)),
-        axis=0,
-    )
+    near, far = op.Sub(1.0, t), op.Sub(2.0, t)
+    return _keys_far(op, op.Add(t, 1.0)), _keys_near(op, t), _keys_near(op, near), _keys_far(op, far)
 
 
 def _cubic_slopes(op: Builder, t: Value) -> Value:
-    """Derivatives of `_cubic_weights`: the taps ahead come nearer as `t` grows."""
+    """Derivatives of `cubic_weights`: the taps ahead come nearer as `t` grows."""
     return op.Concat(
         _keys_far_slope(op, op.Add(t, 1.0)),
         _keys_near_slope(op, t),

@@ -53,7 +53,7 @@ def taps(pixel: Array, size: int, mode: str, padding_mode: str, align_corners: b
         index = coordinates.pad(index, size, padding_mode, align_corners, nan_is_last)
         # A point whose weights are NaN reads no pixel, so that its gradient spoils none.
         inside = _in_image(index, size) & coordinates.is_finite(pixel)
-        return Taps(index, inside, _cubic_weights(pixel - lower))
+        return Taps(index, inside, cubic_weights(pixel - lower))
     padded = coordinates.pad(pixel, size, padding_mode, align_corners, nan_is_last)
     if mode == "nearest":
         index = np.rint(padded)
@@ -140,13 +140,13 @@ def _linear_weights(t: Array) -> Array:
     return np.concatenate([1 - t, t])
 
 
-def _cubic_weights(t: Array) -> Array:
+def cubic_weights(t: Array) -> Array:
     """Weights of the taps at -1, 0, 1 and 2 for a point `t` beyond tap 0."""
     return np.concatenate([_keys_far(t + 1), _keys_near(t), _keys_near(1 - t), _keys_far(2 - t)])
 
 
 def _cubic_slopes(t: Array) -> Array:
-    """Derivatives of `_cubic_weights`: the taps ahead come nearer as `t` grows."""
+    """Derivatives of `cubic_weights`: the taps ahead come nearer as `t` grows."""
     return np.concatenate(
         [_keys_far_slope(t + 1), _keys_near_slope(t), -_keys_near_slope(1 - t), -_keys_far_slope(2 - t)]
     )
