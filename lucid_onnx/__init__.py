@@ -22,6 +22,7 @@ from lucid_onnx._version import __version__
 if TYPE_CHECKING:
     from lucid_onnx import reference as reference
     from lucid_onnx.exporters import export
+    from lucid_onnx.lowering import LoweringReport, lower
     from lucid_onnx.operators import operator_model
     from lucid_onnx.reference import (
         ArgumentError,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _HOME = {
     "ArgumentError": "reference",
     "DtypeError": "reference",
+    "LoweringReport": "lowering",
     "LucidError": "reference",
     "RunError": "reference",
     "Session": "runtime",
@@ -46,14 +48,16 @@ _HOME = {
     "autocast": "reference",
     "export": "exporters",
     "grid_sample": "reference",
+    "lower": "lowering",
     "operator_model": "operators",
     "session": "runtime",
 }
-_ROOMS = ("conformance", "exporters", "models", "operators", "reference", "runtime")
+_ROOMS = ("conformance", "exporters", "lowering", "models", "operators", "reference", "runtime")
 
 __all__ = [
     "ArgumentError",
     "DtypeError",
+    "LoweringReport",
     "LucidError",
     "RunError",
     "Session",
@@ -63,6 +67,7 @@ __all__ = [
     "autocast",
     "export",
     "grid_sample",
+    "lower",
     "operator_model",
     "reference",
     "session",

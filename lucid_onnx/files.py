@@ -1,4 +1,4 @@
-"""Reading models and writing files: nothing is ever left half-written."""
+"""Writing files, of models among others: nothing is ever left half-written."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 ModelSource: TypeAlias = "str | os.PathLike[str] | onnx.ModelProto | ir.Model"
 """A model: its file, its protobuf, or its intermediate representation."""
+
+MOST_BYTES = 2**31 - 1
+"""The length of the longest protobuf."""
 
 
 @contextmanager
@@ -109,4 +112,22 @@ def as_proto(model: onnx.ModelProto | ir.Model) -> onnx.ModelProto:
 def write_model(model: onnx.ModelProto, path: str | os.PathLike[str]) -> None:
     """Write a model, whole or not at all."""
     with replacing(path) as beside:
-        beside.write_bytes(model.SerializeToString())
+        beside.write_bytes(serialized(model, os.fspath(path)))
+
+
+def serialized(proto: onnx.ModelProto, name: str) -> bytes:
+    """The bytes of a protobuf that is to become the file `name`."""
+    from google.protobuf.message import EncodeError
+
+    try:
+        content: bytes = proto.SerializeToString()
+    except (EncodeError, ValueError):
+        raise too_large(name) from None
+    return content
+
+
+def too_large(name: str) -> ArgumentError:
+    """What to raise where a model does not fit into the file `name`."""
+    return ArgumentError(
+        f"cannot write {name!r}: the embedded tensors exceed the 2 GB of a protobuf; keep them in external data"
+    )

@@ -3,6 +3,8 @@
 import errno
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -75,3 +77,8 @@ def test_places_that_cannot_be_written_are_named(tmp_path):
         write(tmp_path / "no" / "file.txt")
     with pytest.raises(ArgumentError, match=r"cannot make the folder .*: "):
         make_folder(tmp_path / "file")
+
+
+def test_reading_and_writing_files_alone_needs_no_onnx():
+    script = "import sys, lucid_onnx.files; assert not {'onnx', 'onnx_ir'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True)

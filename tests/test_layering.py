@@ -16,14 +16,19 @@ MAY_IMPORT = {
     "_version": (),
     "reference": (),
     "files": ("reference.schema",),
+    "external_data": ("reference.schema",),
+    "model_files": ("external_data", "files", "reference.schema"),
     "images": ("files", "reference.schema"),
     "operators": ("_version", "reference.schema"),
     "runtime": ("files", "reference.schema"),
+    "lowering": ("_version", "files", "model_files", "external_data", "operators", "reference.schema"),
     "models": ("operators", "reference.schema"),
     "exporters": ("files", "models", "operators", "reference.schema"),
     "conformance": ("operators", "reference", "runtime"),
     "feeding": ("files", "images", "reference.schema", "runtime"),
     "demo": ("conformance", "files", "images", "models", "operators", "reference", "runtime"),
+    "bench": ("conformance", "files", "lowering", "operators", "reference", "runtime"),
+    "verification": ("conformance", "files", "model_files", "lowering", "reference", "runtime"),
     "__main__": ("cli",),
     "cli": None,  # anything, inside its commands
     "__init__": None,  # anything, when a name is used
@@ -72,7 +77,7 @@ def test_the_reference_imports_nothing_of_onnx(module):
 TWINS = ("coordinates", "interpolation", "affine_grid", "grid_sample")
 ONE_COLUMN = {
     # what only one column has, and why
-    "grid_sample": {"_scatter_add", "grid_sample_nd", "grid_sample_nd_backward", "_named_taps"},
+    "grid_sample": {"_scatter_add", "grid_sample_nd", "grid_sample_nd_backward", "_named_taps", "coordinate_planes"},
     "affine_grid": {"_sizes"},
     "interpolation": set(),
     "coordinates": set(),

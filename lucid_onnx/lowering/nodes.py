@@ -1,0 +1,354 @@
+"""Reading GridSample and AffineGrid nodes, and custom operators that stand for them.
+
+A custom operator is told by its type, with or without a domain, and may give its attributes by ONNX's names or
+by PyTorch's integers, or as constant inputs behind the grid, as ``aten::grid_sampler`` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from lucid_onnx.operators.building import Value
+from lucid_onnx.reference.schema import (
+    MODES,
+    ONNX_MODES,
+    PADDING_MODES,
+    SPATIAL_AXES,
+    ArgumentError,
+    UnsupportedError,
+)
+
+OPERATORS = ("GridSample", "AffineGrid")
+"""The operators that are lowered."""
+
+INPUTS = {"GridSample": ("X", "grid"), "AffineGrid": ("theta", "size")}
+
+_NAMES = {
+    "mode": ("mode", "interpolation_mode"),
+    "padding_mode": ("padding_mode",),
+    "align_corners": ("align_corners",),
+}
+"""Under which names a custom operator may give an attribute, in the order of PyTorch's arguments."""
+
+_ATTRIBUTES = {"GridSample": ("mode", "padding_mode", "align_corners"), "AffineGrid": ("align_corners",)}
+
+_CODES = {"mode": MODES, "padding_mode": PADDING_MODES}
+"""PyTorch's integer codes are positions here."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """A node to lower, and what is known of it.
+
+    Parameters
+    ----------
+    op : {"GridSample", "AffineGrid"}
+        What it does.
+    rank : int
+        Rank of the image.
+    mode, padding_mode : str
+        As in `grid_sample`; empty for AffineGrid.
+    align_corners : bool
+        Likewise.
+    dtype, grid_dtype : onnx_ir.DataType
+        Of the image or theta, and of the grid.
+    shape : tuple
+        Of the image or theta; None where symbolic.
+    sizes : tuple of int, optional
+        Spatial sizes of the grid that AffineGrid makes, where they are constant.
+    """
+
+    op: str
+    rank: int
+    mode: str
+    padding_mode: str
+    align_corners: bool
+    dtype: ir.DataType
+    grid_dtype: ir.DataType
+    shape: tuple[int | None, ...]
+    sizes: tuple[int, ...] | None = None
+
+    @property
+    def channels(self) -> int | None:
+        """Number of channels, where it is known."""
+        return self.shape[1]
+
+    def __str__(self) -> str:
+        corners = f"align_corners={int(self.align_corners)}"
+        if self.op == "AffineGrid":
+            return f"{self.rank}-D {corners} {self.dtype.numpy().name}"
+        return f"{self.rank}-D {self.mode} {self.padding_mode} {corners} {self.dtype.numpy().name}"
+
+
+def is_sampling(node: ir.Node) -> bool:
+    """Whether a node is one of the two operators."""
+    return node.domain == "" and node.op_type in OPERATORS
+
+
+def label(node: ir.Node) -> str:
+    """What a message or a report calls a node."""
+    return f"{node.op_type} node {node.name or node.outputs[0].name!r}"
+
+
+def scopes(model: ir.Model) -> list[ir.Graph | ir.Function]:
+    """The main graph and every function: what has opset imports of its own."""
+    return [model.graph, *model.functions.values()]
+
+
+def walk(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
+    """Every node, those of subgraphs included, in an order that their rewriting does not disturb."""
+    return iter([*graph.all_nodes()])
+
+
+def read(node: ir.Node) -> Sampling:
+    """What a GridSample or AffineGrid node does.
+
+    Raises
+    ------
+    ArgumentError
+        A mode or a padding mode that ONNX does not have.
+    UnsupportedError
+        A rank or a dtype that cannot be lowered, or one that is not known.
+    """
+    if node.op_type == "AffineGrid":
+        return _read_affine_grid(node)
+    mode = _string(node, "mode", "linear")
+    padding_mode = _string(node, "padding_mode", "zeros")
+    mode = ONNX_MODES.get(mode, mode)
+    for name, value, known in (("mode", mode, (*MODES, *ONNX_MODES)), ("padding_mode", padding_mode, PADDING_MODES)):
+        if value not in known:
+            raise ArgumentError(f"{label(node)}: {name} is {value!r}; ONNX has {', '.join(known)}")
+    x, grid = (_input(node, k) for k in (0, 1))
+    rank = _rank(node, x, grid)
+    shape = _known(x, rank)
+    return Sampling(
+        "GridSample", rank, mode, padding_mode, _flag(node), _dtype(node, x, "X"), _dtype(node, grid, "grid"), shape
+    )
+
+
+def _read_affine_grid(node: ir.Node) -> Sampling:
+    theta, size = _input(node, 0), _input(node, 1)
+    rank = _length(size)
+    if rank is None and theta.shape is not None and len(theta.shape) == 3 and isinstance(theta.shape[1], int):
+        rank = theta.shape[1] + 2
+    if rank not in SPATIAL_AXES:
+        raise UnsupportedError(
+            f"{label(node)}: the length of size {'is not known' if rank is None else f'is {rank}'}; "
+            "give theta or size a static shape, for images (4) or volumes (5)"
+        )
+    dtype = _dtype(node, theta, "theta")
+    constant = constant_of(size)
+    sizes = None if constant is None else tuple(int(n) for n in constant.numpy()[2:])
+    return Sampling("AffineGrid", rank, "", "", _flag(node), dtype, dtype, _known(theta, 3), sizes)
+
+
+def constant_of(value: Value) -> ir.TensorProtocol | None:
+    """The tensor of a value that is the same at every run: a Constant, or an initializer that is no input."""
+    if value.is_graph_input():
+        return None
+    producer = value.producer()
+    if producer is not None and producer.op_type == "Identity" and producer.domain == "":
+        (source,) = producer.inputs
+        return None if source is None else constant_of(source)
+    return ir.convenience.get_const_tensor(value)
+
+
+def _input(node: ir.Node, position: int) -> Value:
+    name = INPUTS[node.op_type][position]
+    value = node.inputs[position] if position < len(node.inputs) else None
+    if value is None:
+        raise ArgumentError(f"{label(node)}: its input {name} is missing")
+    return value
+
+
+def _rank(node: ir.Node, x: Value, grid: Value) -> int:
+    output = node.outputs[0]
+    ranks = {len(value.shape) for value in (x, grid, output) if value.shape is not None}
+    if len(ranks) != 1:
+        known = " and ".join(map(str, sorted(ranks))) or "unknown"
+        raise UnsupportedError(
+            f"{label(node)}: the ranks of X and grid must be known and equal, they are {known}; declare their shapes"
+        )
+    (rank,) = ranks
+    if rank not in SPATIAL_AXES:
+        raise UnsupportedError(f"{label(node)}: X is {rank}-D; only images (4-D) and volumes (5-D) are sampled")
+    return rank
+
+
+def _known(value: Value, rank: int) -> tuple[int | None, ...]:
+    if value.shape is None:
+        return (None,) * rank
+    return tuple(d if isinstance(d, int) else None for d in value.shape)
+
+
+def _dtype(node: ir.Node, value: Value, name: str) -> ir.DataType:
+    if value.dtype is None:
+        raise UnsupportedError(f"{label(node)}: the dtype of {name} is not known; declare it as a value_info")
+    if value.dtype not in _LOWERED and not (name == "X" and value.dtype in _COUNTED):
+        raise UnsupportedError(
+            f"{label(node)}: {name} is of {value.dtype.name.lower()}, which is not sampled; cast it to a float first"
+        )
+    return value.dtype
+
+
+_LOWERED = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+_COUNTED = (
+    ir.DataType.BOOL,
+    ir.DataType.UINT8,
+    ir.DataType.INT8,
+    ir.DataType.UINT16,
+    ir.DataType.INT16,
+    ir.DataType.INT32,
+    ir.DataType.UINT32,
+)
+"""Integers of which a float64 holds every one, so that an image of them is sampled as floats."""
+
+
+def _length(vector: Value) -> int | None:
+    """Length of a one-dimensional value, where it is known."""
+    if vector.shape is None or len(vector.shape) != 1 or not isinstance(vector.shape[0], int):
+        return None
+    return vector.shape[0]
+
+
+def _string(node: ir.Node, name: str, default: str) -> str:
+    attribute = node.attributes.get(name)
+    return default if attribute is None else attribute.as_string()
+
+
+def _flag(node: ir.Node) -> bool:
+    attribute = node.attributes.get("align_corners")
+    return attribute is not None and bool(attribute.as_int())
+
+
+def replace_mapped(model: ir.Model, mapping: Mapping[str, str]) -> list[str]:
+    """Make the nodes of custom operators that `mapping` names standard ones, in place.
+
+    Parameters
+    ----------
+    model : onnx_ir.Model
+        The model.
+    mapping : mapping of str to str
+        ``{"GridSample3D": "GridSample"}`` or ``{"my.domain::GridSample3D": "GridSample"}``: type of the custom
+        operator, and which of the two it is. Attributes that its nodes do not have may follow:
+        ``"GridSample,mode=bilinear,padding_mode=zeros,align_corners=0"``.
+
+    Returns
+    -------
+    list of str
+        Names of the nodes.
+    """
+    wanted = {_parse_key(key): (key, *_parse_value(key, value)) for key, value in mapping.items()}
+    found: set[str] = set()
+    names, domains = [], set()
+    for scope in scopes(model):
+        for node in walk(scope):
+            entry = wanted.get((node.domain, node.op_type)) or wanted.get((None, node.op_type))
+            if entry is None or is_sampling(node):
+                continue
+            key, op, given = entry
+            found.add(key)
+            domains.add(node.domain)
+            names.append(node.name or node.outputs[0].name or node.op_type)
+            _standardize(node, op, given)
+    missing = [key for key in mapping if key not in found]
+    if missing:
+        raise ArgumentError(f"map: the model has no node of {', '.join(missing)}")
+    _drop_unused(model, domains)
+    return names
+
+
+def _parse_key(key: str) -> tuple[str | None, str]:
+    domain, colons, op_type = key.rpartition("::")
+    if not op_type:
+        raise ArgumentError(f"map: {key!r} names no operator; write GridSample3D or my.domain::GridSample3D")
+    return (domain if colons else None), op_type
+
+
+def _parse_value(key: str, value: str) -> tuple[str, dict[str, str]]:
+    op, *given = (part.strip() for part in value.split(","))
+    if op not in OPERATORS:
+        raise ArgumentError(f"map: {key!r} must stand for {' or '.join(OPERATORS)}, got {op!r}")
+    pairs = dict(part.partition("=")[::2] for part in given)
+    unknown = [name for name in pairs if name not in _ATTRIBUTES[op]]
+    if unknown:
+        raise ArgumentError(f"map: {op} has no attribute {unknown[0]!r}; it has {', '.join(_ATTRIBUTES[op])}")
+    return op, pairs
+
+
+def _standardize(node: ir.Node, op: str, given: Mapping[str, str]) -> None:
+    """Make a custom node a standard one: its type, its inputs and the attributes that ONNX has."""
+    if len(node.outputs) != 1 or len(node.inputs) < 2:
+        raise ArgumentError(
+            f"{label(node)}: it has {len(node.inputs)} inputs and {len(node.outputs)} outputs; {op} takes "
+            f"{' and '.join(INPUTS[op])} and gives one output"
+        )
+    extra: Sequence[Value | None] = node.inputs[2:]
+    values: dict[str, int | str] = {}
+    for position, name in enumerate(_ATTRIBUTES[op]):
+        value = _given(node, name, extra[position] if position < len(extra) else None, given)
+        if value is None:
+            raise ArgumentError(
+                f"{label(node)}: it has no attribute {name}; give it with the map, as in "
+                f"{node.op_type}={op},{name}={'0' if name == 'align_corners' else _CODES[name][0]}"
+            )
+        values[name] = _decoded(node, name, value)
+    node.attributes.clear()
+    for name, value in values.items():
+        node.attributes[name] = ir.AttrInt64(name, value) if isinstance(value, int) else ir.AttrString(name, value)
+    node.resize_inputs(2)
+    node.domain, node.op_type, node.overload = "", op, ""
+
+
+def _given(node: ir.Node, name: str, extra: Value | None, given: Mapping[str, str]) -> int | str | None:
+    """An attribute of a custom node: its own, a constant input, or what the map says."""
+    for spelled in _NAMES[name]:
+        attribute = node.attributes.get(spelled)
+        if attribute is not None:
+            if attribute.type == ir.AttributeType.STRING:
+                return attribute.as_string()
+            if attribute.type == ir.AttributeType.INT:
+                return attribute.as_int()
+            raise ArgumentError(f"{label(node)}: its attribute {spelled} is neither a string nor an integer")
+    if extra is not None:
+        tensor = constant_of(extra)
+        if tensor is None or tensor.size != 1:
+            raise ArgumentError(f"{label(node)}: its input {extra.name!r}, the {name}, must be a constant number")
+        return int(tensor.numpy().item())
+    text = given.get(name)
+    return int(text) if text is not None and text.lstrip("-").isdigit() else text
+
+
+def _decoded(node: ir.Node, name: str, value: int | str) -> int | str:
+    """An attribute as ONNX has it at opset 16; the spelling follows the opset later."""
+    if name == "align_corners":
+        if value in (0, 1, "0", "1"):
+            return int(value)
+        raise ArgumentError(f"{label(node)}: align_corners is {value!r}; it must be 0 or 1")
+    names = _CODES[name]
+    if isinstance(value, int):
+        if not 0 <= value < len(names):
+            raise ArgumentError(
+                f"{label(node)}: {name} is {value}; PyTorch's codes are "
+                + ", ".join(f"{code} {known}" for code, known in enumerate(names))
+            )
+        return names[value]
+    value = ONNX_MODES.get(value, value) if name == "mode" else value
+    if value not in names:
+        raise ArgumentError(f"{label(node)}: {name} is {value!r}; it must be one of {', '.join(names)}")
+    return value
+
+
+def _drop_unused(model: ir.Model, domains: set[str]) -> None:
+    """Take away the imports of domains, and functions, that no node uses any longer."""
+    nodes = [node for scope in scopes(model) for node in walk(scope)]
+    used = {node.domain for node in nodes}
+    called = {node.op_identifier() for node in nodes}
+    for key in [key for key in model.functions if key[0] in domains and key not in called]:
+        del model.functions[key]
+    for scope in scopes(model):
+        for domain in domains - used - {""}:
+            scope.opset_imports.pop(domain, None)

@@ -1,0 +1,131 @@
+"""One pass over the nodes of a typed model: each is done with as the table says, and the report notes it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import onnx_ir as ir
+
+from lucid_onnx.lowering.build import Constant, Operand, replacement
+from lucid_onnx.lowering.decide import Decision, decide
+from lucid_onnx.lowering.kernels import FAR
+from lucid_onnx.lowering.nodes import Sampling, constant_of, is_sampling, read, scopes, walk
+from lucid_onnx.lowering.precision import Raiser
+from lucid_onnx.lowering.report import Entry, LoweringReport
+from lucid_onnx.lowering.splice import Splicer, set_strings
+from lucid_onnx.lowering.targets import RENAMED, Target
+from lucid_onnx.operators.building import Value
+from lucid_onnx.operators.finishing import FOLDED
+from lucid_onnx.reference.schema import ONNX_MODES, TAPS
+
+MOST_CONSTANT = 2**24
+"""Numbers up to which an AffineGrid of constants is computed beforehand: 64 MB of float32."""
+
+MOST_FOLDED = 2**20
+"""Numbers up to which what is computed from a constant grid is: more would bloat the model for little time."""
+
+
+class Rewriter:
+    """Rewrites the nodes of one model."""
+
+    def __init__(self, model: ir.Model, target: Target, report: LoweringReport) -> None:
+        self._model, self._target, self._report = model, target, report
+        self._opset, self._finite = report.opset_after, report.assume_finite
+        self._splicer = Splicer(model)
+        self._raiser = Raiser(self._splicer)
+
+    def run(self) -> None:
+        """Rewrite every node, those of subgraphs and functions included."""
+        for scope in scopes(self._model):
+            self._splicer.in_function = isinstance(scope, ir.Function)
+            where = scope.name if isinstance(scope, ir.Function) else ""
+            for node in walk(scope):
+                if is_sampling(node):
+                    self._rewrite(node, where)
+
+    def _rewrite(self, node: ir.Node, where: str) -> None:
+        sampling = read(node)
+        grid = constant_of(node.inputs[1]) if sampling.op == "GridSample" and node.inputs[1] is not None else None
+        known = grid is not None and _is_near(grid)
+        decision = decide(self._target, sampling, self._opset, self._finite, known)
+        name, op = node.name or node.outputs[0].name or "", node.op_type
+        action, why = self._done(node, sampling, decision, self._finite or known)
+        source = "" if decision.kernel is None else decision.kernel.source
+        self._report.entries.append(Entry(name, op, where, str(sampling), action, why, source))
+
+    def _done(self, node: ir.Node, sampling: Sampling, decision: Decision, finite: bool) -> tuple[str, str]:
+        """Do what was decided, and say it."""
+        if self._is_folded(node, sampling):
+            return "folded", "theta and size are constants"
+        why = decision.why()
+        casts = decision.form != "expand" and not decision.keep_image and sampling.dtype != decision.dtype
+        if decision.form == "keep" and not casts and sampling.grid_dtype == decision.dtype:
+            return ("respelled" if self._spell(node, sampling) else "kept"), why
+        if casts:
+            why += f"; cast to {decision.dtype.numpy().name} and back"
+        self._replace(node, sampling, decision, finite)
+        if decision.form == "home":
+            return ("guarded" if decision.faults else "brought home"), why
+        return ("cast" if decision.form == "keep" else "expanded"), why
+
+    def _spell(self, node: ir.Node, sampling: Sampling) -> bool:
+        """Have a node that is kept say its mode in the spelling of the opset."""
+        if sampling.op == "AffineGrid":
+            return False
+        names = {ours: theirs for theirs, ours in ONNX_MODES.items()}
+        return set_strings(node, {"mode": names[sampling.mode] if self._opset >= RENAMED else sampling.mode})
+
+    def _is_folded(self, node: ir.Node, sampling: Sampling) -> bool:
+        """Compute an AffineGrid of constants beforehand, where it is one; whether it was."""
+        theta = None if node.inputs[0] is None else constant_of(node.inputs[0])
+        if sampling.op != "AffineGrid" or theta is None or sampling.sizes is None:
+            return False
+        points = math.prod((theta.shape.numpy()[0], *sampling.sizes))
+        if points * len(sampling.sizes) > MOST_CONSTANT:
+            return False
+        recipe = Decision("expand", None, sampling.dtype).recipe(self._opset, finite=True)
+        operands = tuple(self._operand(value, True) for value in node.inputs if value is not None)
+        self._splicer.replace(node, replacement(sampling, recipe, operands, 4 * points), [])
+        return True
+
+    def _replace(self, node: ir.Node, sampling: Sampling, decision: Decision, finite: bool) -> None:
+        values = [value for value in node.inputs[:2] if value is not None]
+        raised = [*values]
+        largest = FOLDED
+        operands = [self._operand(values[0], False)]
+        if sampling.op == "GridSample":
+            raised[1] = self._raiser.raised(values[1], node)
+            points = constant_of(raised[1])
+            folds = points is not None and points.size * self._numbers_a_coordinate(sampling, decision) <= MOST_FOLDED
+            if folds and points is not None:
+                largest = max(FOLDED, 2 * points.size)
+            operands.append(self._operand(raised[1], folds))
+        else:
+            operands.append(replace(self._operand(values[1], sampling.sizes is not None), shape=(sampling.rank,)))
+        inputs = [value for value, operand in zip(raised, operands, strict=True) if operand.constant is None]
+        recipe = decision.recipe(self._opset, finite)
+        self._splicer.replace(node, replacement(sampling, recipe, tuple(operands), largest), inputs)
+        self._splicer.remove_unused([*values, *raised])
+
+    @staticmethod
+    def _numbers_a_coordinate(sampling: Sampling, decision: Decision) -> int:
+        """How many numbers the folding of a constant grid leaves for each of its own."""
+        if decision.form != "expand":
+            return 1
+        taps: int = 2 * TAPS[sampling.mode] ** (sampling.rank - 2)
+        return taps
+
+    @staticmethod
+    def _operand(value: Value, as_constant: bool) -> Operand:
+        assert value.dtype is not None
+        shape = () if value.shape is None else tuple(d if isinstance(d, int) else None for d in value.shape)
+        tensor = constant_of(value) if as_constant else None
+        return Operand(value.dtype, shape, None if tensor is None else Constant.of(tensor))
+
+
+def _is_near(grid: ir.TensorProtocol) -> bool:
+    """Whether the coordinates of a constant grid are finite, and near enough for every kernel."""
+    values = np.abs(grid.numpy().astype(np.float64))
+    return bool(np.all(values < FAR))

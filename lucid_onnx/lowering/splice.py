@@ -1,0 +1,146 @@
+"""Putting a graph in the place of a node: names, constants and types, so that the rest stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import onnx_ir as ir
+
+from lucid_onnx.lowering.nodes import scopes, walk
+from lucid_onnx.operators.building import Value
+
+
+class Splicer:
+    """Replaces nodes of one model. It knows every name in it, and every constant that it has added.
+
+    A function has no initializers: while `in_function` is set, constants become nodes.
+    """
+
+    def __init__(self, model: ir.Model) -> None:
+        self.in_function = False
+        self._model = model
+        self._values: set[str | None] = set()
+        self._nodes: set[str | None] = set()
+        for scope in scopes(model):
+            for graph in [scope, *scope.subgraphs()]:
+                self._values |= {value.name for value in graph.inputs}
+                if isinstance(graph, ir.Graph):
+                    self._values |= set(graph.initializers)
+            for node in walk(scope):
+                self._nodes.add(node.name)
+                self._values |= {value.name for value in node.outputs}
+        self._constants: dict[tuple[ir.DataType, tuple[int, ...], bytes], Value] = {}
+
+    def replace(self, node: ir.Node, graph: ir.Graph, inputs: Sequence[Value]) -> None:
+        """Put the nodes of `graph`, which is left as it is, in the place of `node`.
+
+        The graph has one output; its inputs become `inputs`. The output of the node keeps its name and type.
+        """
+        prefix = node.name or node.outputs[0].name or node.op_type
+        mapping: dict[Value, Value] = dict(zip(graph.inputs, inputs, strict=True))
+        added: list[ir.Node] = []
+        for initializer in graph.initializers.values():
+            mapping[initializer] = self._constant(initializer, prefix, added)
+        added += [self._copy(inner, mapping, prefix) for inner in graph]
+        result = mapping[graph.outputs[0]]
+        if result.producer() not in added or any(result is value for value in inputs):
+            added.append(self.node("Identity", [result], prefix))
+            result = added[-1].outputs[0]
+        last = result.producer()
+        assert last is not None
+        last.doc_string = node.doc_string
+        last.metadata_props.update(node.metadata_props)
+        self._substitute(node, added, result)
+
+    def node(
+        self, op_type: str, inputs: Sequence[Value | None], prefix: str, attributes: Iterable[ir.Attr] = ()
+    ) -> ir.Node:
+        """A node of one output, with names that the model does not have."""
+        result = ir.Value(name=self._fresh(f"{prefix}/{op_type}_output", self._values))
+        name = self._fresh(f"{prefix}/{op_type}", self._nodes)
+        return ir.Node("", op_type, inputs, attributes, outputs=[result], name=name)
+
+    def constant(self, tensor: ir.TensorProtocol, prefix: str, near: ir.Node) -> Value:
+        """A constant for a node: an initializer of the model, or in a function a Constant before `near`."""
+        value = ir.Value(name="constant", type=ir.TensorType(tensor.dtype), shape=ir.Shape(tensor.shape.numpy()))
+        value.const_value = tensor
+        added: list[ir.Node] = []
+        result = self._constant(value, prefix, added)
+        if added:
+            assert near.graph is not None
+            near.graph.insert_before(near, added)
+        return result
+
+    def _substitute(self, node: ir.Node, added: list[ir.Node], result: Value) -> None:
+        """Take `node` out, with the nodes before it that nothing needs any longer."""
+        old = node.outputs[0]
+        result.doc_string = old.doc_string
+        result.meta.update(old.meta)
+        result.metadata_props.update(old.metadata_props)
+        inputs = [value for value in node.inputs if value is not None]
+        assert node.graph is not None
+        ir.convenience.replace_nodes_and_values(node.graph, node, [node], added, [old], [result])
+        self.remove_unused(inputs)
+
+    def remove_unused(self, values: Iterable[Value]) -> None:
+        """Take out what made values that nothing needs any longer, and then what only that needed."""
+        for value in values:
+            node = value.producer()
+            if value.uses() or value.is_graph_output() or value.is_graph_input():
+                continue
+            if node is None:
+                if value.is_initializer() and value.graph is not None and value.name is not None:
+                    value.graph.initializers.pop(value.name)
+            elif node.graph is not None and not any(v.uses() or v.is_graph_output() for v in node.outputs):
+                before = [source for source in node.inputs if source is not None]
+                node.graph.remove([node], safe=True)
+                self.remove_unused(before)
+
+    def _copy(self, inner: ir.Node, mapping: dict[Value, Value], prefix: str) -> ir.Node:
+        """A node of the new graph, with what it reads looked up and what it makes noted in `mapping`."""
+        inputs = [None if value is None else mapping[value] for value in inner.inputs]
+        outputs = []
+        for value in inner.outputs:
+            copy = ir.Value(name=self._fresh(f"{prefix}/{value.name}", self._values), type=value.type)
+            mapping[value] = copy
+            outputs.append(copy)
+        name = self._fresh(f"{prefix}/{inner.name or inner.op_type}", self._nodes)
+        return ir.Node(inner.domain, inner.op_type, inputs, inner.attributes.values(), outputs=outputs, name=name)
+
+    def _constant(self, initializer: Value, prefix: str, added: list[ir.Node]) -> Value:
+        tensor = initializer.const_value
+        assert tensor is not None
+        if self.in_function:
+            node = self.node("Constant", [], prefix, [ir.AttrTensor("value", tensor)])
+            added.append(node)
+            return node.outputs[0]
+        key = (tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes())
+        if key not in self._constants:
+            value = ir.Value(
+                name=self._fresh(f"{prefix}/{initializer.name}", self._values),
+                type=ir.TensorType(tensor.dtype),
+                shape=ir.Shape(tensor.shape.numpy()),
+            )
+            value.const_value = ir.tensor(tensor.numpy(), dtype=tensor.dtype, name=value.name)
+            self._model.graph.register_initializer(value)
+            self._constants[key] = value
+        return self._constants[key]
+
+    def _fresh(self, name: str, taken: set[str | None]) -> str:
+        fresh, number = name, 0
+        while fresh in taken:
+            number += 1
+            fresh = f"{name}_{number}"
+        taken.add(fresh)
+        return fresh
+
+
+def set_strings(node: ir.Node, attributes: Mapping[str, str]) -> bool:
+    """Give string attributes of a node other values; whether that changed anything."""
+    changed = False
+    for name, value in attributes.items():
+        attribute = node.attributes.get(name)
+        if attribute is None or attribute.as_string() != value:
+            node.attributes[name] = ir.AttrString(name, value)
+            changed = True
+    return changed
