@@ -154,6 +154,87 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def lower(options: argparse.Namespace) -> int:
+    """Rewrite a model so that a runtime runs its GridSample and AffineGrid nodes, rightly and fast."""
+    from lucid_onnx.feeding import read_arrays
+    from lucid_onnx.lowering import lower_ir
+    from lucid_onnx.model_files import read_model, write_ir
+
+    mapping = dict(_mapping(text) for text in options.map)
+    feeds = None if options.inputs is None else read_arrays(options.inputs)
+    model = read_model(options.model, "lower")
+    report = lower_ir(model, options.target, options.opset, options.assume_finite, mapping)
+    write_ir(model, options.output)
+    verified = None
+    if options.verify or feeds is not None:
+        from lucid_onnx.verification import verify
+
+        (verified,) = [
+            verify(options.model, options.output, feeds, mapping, options.assume_finite)
+            for _ in _progress("verifying")([options.output])
+        ]
+    if options.json:
+        result = {"model": options.output, **report.as_dict()}
+        print(json.dumps(result if verified is None else {**result, "verified": verified.as_dict()}, indent=2))
+    else:
+        print(report)
+        if verified is not None:
+            print()
+            _print_table(*verified.table())
+            if verified.original_error:
+                print(f"\nThe original is no witness: {verified.original_error}")
+        print(f"\nWrote {options.output}.")
+    return int(verified is not None and not verified.ok)
+
+
+def targets(options: argparse.Namespace) -> int:
+    """Show what each runtime runs, and where that is known from."""
+    from lucid_onnx.lowering import COLUMNS, TARGETS, find_target
+
+    tables = [find_target(name) for name in options.names] or [*TARGETS.values()]
+    if options.json:
+        print(json.dumps([table.as_dict() for table in tables], indent=2))
+        return 0
+    for table in tables:
+        limit = f", models up to opset {table.newest_opset}" if table.newest_opset else ""
+        print(f"{table.name}: {table.about}{limit}")
+        sources = list(dict.fromkeys(kernel.source for kernel in table.kernels))
+        rows = [("  ", *kernel.as_row(), f"[{sources.index(kernel.source) + 1}]") for kernel in table.kernels]
+        if rows:
+            _print_table(("  ", *COLUMNS, "source"), rows)
+        for number, source in enumerate(sources, start=1):
+            print(f"  [{number}] {source}")
+        print()
+    return 0
+
+
+def bench(options: argparse.Namespace) -> int:
+    """Time GridSample in onnxruntime, what lowering makes of it, and PyTorch, in every mode."""
+    from lucid_onnx.bench import check_plot, machine, plot, run_bench, summary, table
+
+    if options.plot is not None:
+        check_plot(options.plot)
+    rows = run_bench(options.shapes.split(","), _progress("measuring"), options.repeats, options.memory)
+    summed, ok = summary(rows), all(row.ok for row in rows)
+    if options.plot is not None:
+        plot(rows, options.plot)
+    if options.json:
+        measured = {"rows": [row.as_dict() for row in rows], "summary": summed.as_dict()}
+        print(json.dumps({"machine": machine(), **measured, "plot": options.plot, "ok": ok}, indent=2))
+        return int(not ok)
+    print(", ".join(f"{name} {value}" for name, value in machine().items()), end="\n\n")
+    _print_table(*table(rows))
+    print()
+    bars = [
+        (bar.name, bar.bar, "" if bar.value is None else f"{bar.value:.2f}", bar.verdict, bar.where)
+        for bar in summed.bars
+    ]
+    _print_table(("bar", "", "measured", "", "where"), bars)
+    if options.plot is not None:
+        print(f"\nWrote {options.plot}.")
+    return int(not ok)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="lucid-onnx", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"lucid-onnx {__version__}")
@@ -197,6 +278,43 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--name", help="the one output to write (default: all, or the first image)")
     command.add_argument("--provider", action="append", help="execution provider; may be repeated, the first first")
     command.add_argument("--threads", type=int, help="threads within one operator")
+
+    command = _command(commands, "lower", lower, "lucid-onnx lower model.onnx --target tensorrt -o out.onnx --verify")
+    command.add_argument("model", help="an ONNX file")
+    command.add_argument("-o", "--output", metavar="PATH", required=True, help="file to write")
+    command.add_argument(
+        "--target",
+        default="onnxruntime-cpu",
+        help="runtime it is for, or a table of your own, FILE.toml; `lucid-onnx targets` lists them "
+        "(default: %(default)s)",
+    )
+    command.add_argument("--opset", type=int, help="16 or newer (default: that of the model, if the target takes it)")
+    command.add_argument(
+        "--assume-finite", action="store_true", help="coordinates and pixels are finite, and near: leave out the guards"
+    )
+    command.add_argument(
+        "--map",
+        action="append",
+        default=[],
+        metavar="TYPE=OP",
+        help="a custom operator that is GridSample or AffineGrid: GridSample3D=GridSample, my.domain::Grid=AffineGrid, "
+        "or with attributes that its nodes lack, Sample=GridSample,mode=bilinear; may be repeated",
+    )
+    command.add_argument("--verify", action="store_true", help="run both models and the reference, and compare")
+    command.add_argument("--inputs", metavar="FILE.npz", help="arrays to verify with (default: made from the shapes)")
+
+    command = _command(commands, "targets", targets, "lucid-onnx targets tensorrt openvino")
+    command.add_argument("names", nargs="*", metavar="TARGET", help="names, or a FILE.toml (default: all)")
+
+    command = _command(commands, "bench", bench, "lucid-onnx bench --shapes B,2x16x128x128:64x64 --plot bench.png")
+    command.add_argument(
+        "--shapes",
+        default="A,B,C,D,E",
+        help="of image and result, separated by commas: letters, or written out (default: %(default)s)",
+    )
+    command.add_argument("--plot", metavar="PATH", help="a picture to write")
+    command.add_argument("--memory", action="store_true", help="measure memory, too, which takes a while")
+    command.add_argument("--repeats", type=int, default=7, help="rounds at the least (default: %(default)s)")
     return parser
 
 
@@ -217,6 +335,14 @@ def _sizes(text: str) -> tuple[int, ...]:
         return tuple(int(part) for part in text.lower().split("x"))
     except ValueError:
         raise argparse.ArgumentTypeError(f"sizes are written 28x28 or 16x32x32; got {text!r}") from None
+
+
+def _mapping(text: str) -> tuple[str, str]:
+    """The two sides of a ``TYPE=OP``."""
+    key, equals, value = text.partition("=")
+    if not (key and equals and value):
+        raise ArgumentError(f"--map takes TYPE=OP, as in GridSample3D=GridSample; got {text!r}")
+    return key, value
 
 
 def _described(value: Any) -> str:

@@ -66,6 +66,18 @@ def _read_word(nodes: Mapping[str, Any], word: str) -> dict[str, Array]:
     raise ArgumentError(f"{word!r} is not NAME=FILE, NAME=JSON, an .npz or a picture ({' '.join(SUFFIXES)})")
 
 
+def read_arrays(path: str) -> dict[str, Array]:
+    """The arrays of an .npz by name; two bytes without a meaning, as NumPy stores them, are bfloat16."""
+    archive = _load(path)
+    if not isinstance(archive, np.lib.npyio.NpzFile):
+        raise ArgumentError(f"{path!r} is not an .npz archive")
+    try:
+        with archive:
+            return {name: _as_stored(archive[name], BFLOAT16) for name in archive.files}
+    except DAMAGE as error:
+        raise ArgumentError(f"{path!r} is damaged: {error}") from None
+
+
 def write_outputs(path: str, results: Mapping[str, Array], name: str | None = None) -> None:
     """Write outputs as .npz, or one as a picture: that called `name`; by default all, or the first that is an image.
 

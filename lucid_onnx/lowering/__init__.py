@@ -3,6 +3,17 @@
 from lucid_onnx.lowering.report import Entry, LoweringReport
 from lucid_onnx.lowering.rewrite import lower, lower_ir
 from lucid_onnx.lowering.tables import find_target
-from lucid_onnx.lowering.targets import FAULTS, TARGETS, Kernel, Target
+from lucid_onnx.lowering.targets import COLUMNS, FAULTS, TARGETS, Kernel, Target
 
-__all__ = ["FAULTS", "TARGETS", "Entry", "Kernel", "LoweringReport", "Target", "find_target", "lower", "lower_ir"]
+__all__ = [
+    "COLUMNS",
+    "FAULTS",
+    "TARGETS",
+    "Entry",
+    "Kernel",
+    "LoweringReport",
+    "Target",
+    "find_target",
+    "lower",
+    "lower_ir",
+]

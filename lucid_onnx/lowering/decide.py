@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from lucid_onnx.lowering.kernels import Cell, guarded_cell
+from lucid_onnx.lowering.kernels import Cell, guarded_cell, home_cell
 from lucid_onnx.lowering.nodes import Sampling
-from lucid_onnx.lowering.targets import FAULTS, FINITE_FAULTS, Kernel, Target
+from lucid_onnx.lowering.targets import FINITE_FAULTS, Kernel, Target
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Decision:
         """The reason, in words."""
         if self.kernel is None:
             return "the target has no kernel for it"
-        reasons = [f"{fault}: {FAULTS[fault]}" for fault in self.faults]
+        reasons = [f"the kernel is wrong for {', '.join(self.faults)}"] if self.faults else []
         if self.form != "keep" and self.kernel.slow:
             reasons.append(f"slow: {self.kernel.slow}")
         return "; ".join(reasons) or ("a kernel that is right" if self.form == "keep" else "faster")
@@ -161,6 +161,8 @@ def _form(kernel: Kernel, sampling: Sampling, faults: Sequence[str]) -> str | No
     if sampling.op == "AffineGrid":
         return "expand" if faults else kernel.form
     cell = cell_of(sampling)
+    if kernel.form == "home" and not faults and home_cell(cell) == cell:
+        return "keep"
     if kernel.form != "keep":
         return kernel.form if _has(kernel, cell) else None
     if not faults and _has(kernel, cell):

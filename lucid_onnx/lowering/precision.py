@@ -62,6 +62,7 @@ class Raiser:
             source = producer.inputs[0]
             assert source is not None
             if source.dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
+                source.shape = value.shape if source.shape is None else source.shape
                 return source
             return self._cast(source, producer, user)
         count = REARRANGEMENT.get(producer.op_type, len(producer.inputs) if producer.op_type in ARITHMETIC else 0)

@@ -91,8 +91,9 @@ class LoweringReport:
         lines = [f"{self.target}: {', '.join(f'{n} {action}' for action, n in counts.items())} ({opset})"]
         for entry in self.entries:
             where = f" in {entry.where}" if entry.where else ""
-            source = f" [{entry.source}]" if entry.source else ""
-            lines.append(f"  {entry.op} {entry.node}{where} ({entry.what}): {entry.action}; {entry.why}{source}")
+            lines.append(f"  {entry.op} {entry.node}{where} ({entry.what}): {entry.action}; {entry.why}")
+        sources = dict.fromkeys(entry.source for entry in self.entries if entry.source)
+        lines += [f"  source: {source}" for source in sources]
         if self.mapped:
             lines.append(f"  taken for GridSample or AffineGrid: {', '.join(self.mapped)}")
         if self.converted:

@@ -79,7 +79,9 @@ def lower(
     (19, b'bilinear')
     >>> print(report)  # doctest: +ELLIPSIS
     tensorrt: 1 respelled (opset 20 to 19: the target has no kernel at opset 20)
-      GridSample warp (4-D bilinear border align_corners=0 float32): respelled; a kernel that is right [...]
+      GridSample warp (4-D bilinear border align_corners=0 float32): respelled; a kernel that is right
+      source: onnx-tensorrt docs/operators.md, onnxOpImporters.cpp; ...
+      coordinates and pixels are taken for finite: no guards
     """
     rewritten = read_model(model, "lower")
     report = lower_ir(rewritten, target, opset, assume_finite, map)

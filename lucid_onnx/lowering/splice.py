@@ -101,7 +101,8 @@ class Splicer:
         inputs = [None if value is None else mapping[value] for value in inner.inputs]
         outputs = []
         for value in inner.outputs:
-            copy = ir.Value(name=self._fresh(f"{prefix}/{value.name}", self._values), type=value.type)
+            shape = None if value.shape is None else value.shape.copy()
+            copy = ir.Value(name=self._fresh(f"{prefix}/{value.name}", self._values), type=value.type, shape=shape)
             mapping[value] = copy
             outputs.append(copy)
         name = self._fresh(f"{prefix}/{inner.name or inner.op_type}", self._nodes)

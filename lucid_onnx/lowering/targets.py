@@ -109,6 +109,46 @@ class Kernel:
         """The row for JSON."""
         return {**{field.name: getattr(self, field.name) for field in fields(self)}, "spelling": self.spelling}
 
+    def as_row(self) -> tuple[str, ...]:
+        """The row for a terminal, under `COLUMNS`."""
+        sampled = self.op == "GridSample"
+        corners = "both" if len(self.align_corners) == 2 else str(int(*self.align_corners))
+        channels = "" if self.channels is None else f"; {_from_to(self.channels)} channels"
+        finite = "; where all is finite" if self.finite_only else ""
+        return (
+            self.op,
+            _from_to(self.opsets),
+            self.spelling,
+            " ".join(f"{rank}-D" for rank in self.ranks),
+            " ".join(self.modes) if sampled else "",
+            " ".join(self.padding_modes) if sampled else "",
+            corners,
+            " ".join(self.dtypes) + ("; any grid" if self.grid == "any" else ""),
+            self.form + channels + finite,
+            ", ".join((*self.wrong, *([f"slow: {self.slow}"] if self.slow else []))),
+        )
+
+
+COLUMNS = (
+    "operator",
+    "opsets",
+    "spelling",
+    "rank",
+    "modes",
+    "padding",
+    "corners",
+    "dtypes",
+    "done",
+    "wrong or slow",
+)
+"""What `Kernel.as_row` gives."""
+
+
+def _from_to(span: tuple[int, int | None]) -> str:
+    """A range in words."""
+    first, last = span
+    return f"{first}+" if last is None else str(first) if first == last else f"{first}-{last}"
+
 
 @dataclass(frozen=True)
 class Target:
@@ -130,6 +170,11 @@ class Target:
     about: str
     kernels: tuple[Kernel, ...] = ()
     newest_opset: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The table for JSON."""
+        kernels = [kernel.as_dict() for kernel in self.kernels]
+        return {"name": self.name, "about": self.about, "newest_opset": self.newest_opset, "kernels": kernels}
 
     def rows(self, op: str) -> Iterator[Kernel]:
         """The rows of one operator."""
