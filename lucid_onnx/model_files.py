@@ -221,6 +221,9 @@ def _copy(model: ir.Model, subject: str) -> ir.Model:
     except RuntimeError as error:
         raise ArgumentError(f"{subject} has nodes out of order, or nodes that use values outside of it") from error
     copied.meta.update(model.meta)
+    for imports in (copied.opset_imports, *(function.opset_imports for function in copied.functions.values())):
+        if "ai.onnx" in imports:
+            imports.setdefault("", imports.pop("ai.onnx"))
     tensors: dict[int, ir.TensorProtocol] = {}
     for graph in [copied.graph, *(function.graph for function in copied.functions.values())]:
         for part in (graph, *graph.subgraphs()):

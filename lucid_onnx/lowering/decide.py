@@ -111,8 +111,6 @@ def decide(target: Target, sampling: Sampling, opset: int, finite: bool, known_f
         if image is None:
             continue
         faults = tuple(_faults(kernel, sampling, finite, known_finite))
-        if kernel.finite_only and any(fault not in FINITE_FAULTS for fault in faults):
-            continue
         form = _form(kernel, sampling, faults)
         if form is None:
             continue
@@ -161,14 +159,14 @@ def _form(kernel: Kernel, sampling: Sampling, faults: Sequence[str]) -> str | No
     if sampling.op == "AffineGrid":
         return "expand" if faults else kernel.form
     cell = cell_of(sampling)
-    if kernel.form == "home" and not faults and home_cell(cell) == cell:
-        return "keep"
-    if kernel.form != "keep":
-        return kernel.form if _has(kernel, cell) else None
-    if not faults and _has(kernel, cell):
-        return "keep"
-    # A row of speed says nothing of the cells that it does not name.
-    return "home" if _has(kernel, guarded_cell(cell)) and (kernel.channels is None or _has(kernel, cell)) else None
+    if _has(kernel, cell):
+        if kernel.form == "expand":
+            return "expand"
+        is_home = kernel.form == "keep" or home_cell(cell) == cell
+        return "keep" if is_home and not faults else "home"
+    # A kernel that lacks the cell may have that which the node is brought home to; rows of speed are no kernels.
+    is_kernel = kernel.form == "keep" and kernel.channels is None
+    return "home" if is_kernel and _has(kernel, guarded_cell(cell)) else None
 
 
 def _has(kernel: Kernel, cell: Cell) -> bool:

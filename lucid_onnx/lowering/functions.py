@@ -60,12 +60,14 @@ class _Specializer:
         self._called.add(key)
         original = self._originals[key]
         attributes = _attributes(original, node)
-        signature = (key, _inputs(node), tuple(sorted((name, repr(a.value)) for name, a in attributes.items())))
+        signature = (key, _inputs(node), tuple(sorted((name, _content(a)) for name, a in attributes.items())))
         known = self._copies.get(signature)
         if known is not None:
             node.op_type = known.name
             return None
         copy = original.clone()
+        for value, cloned in zip(_values(original), _values(copy), strict=True):
+            cloned.meta.update(value.meta)
         copy.name = self._fresh(original)
         self._copies[signature] = copy
         self._model.functions[copy.identifier()] = copy
@@ -101,7 +103,13 @@ class _Specializer:
 def _attributes(function: ir.Function, call: ir.Node) -> dict[str, ir.Attr]:
     """Attributes that a call gives to a function, and the function's own where it gives none."""
     own = {name: attribute for name, attribute in function.attributes.items() if attribute.value is not None}
-    return {**own, **call.attributes}
+    return {**own, **{name: attribute for name, attribute in call.attributes.items() if not attribute.is_ref()}}
+
+
+def _content(attribute: ir.Attr) -> bytes:
+    """What tells one value of an attribute from another."""
+    content: bytes = ir.to_proto(attribute).SerializeToString()
+    return content
 
 
 def _inputs(call: ir.Node) -> tuple[object, ...]:
@@ -118,7 +126,7 @@ def _inputs(call: ir.Node) -> tuple[object, ...]:
 
 
 def _substitute(function: ir.Function, attributes: dict[str, ir.Attr]) -> None:
-    """Put the attributes of a call in the place of references to them, in nodes that sample or call on."""
+    """Put the attributes of a call in the place of references to them; what it does not give is not there."""
     for node in walk(function):
         for name, attribute in [*node.attributes.items()]:
             if not attribute.is_ref():
@@ -126,7 +134,7 @@ def _substitute(function: ir.Function, attributes: dict[str, ir.Attr]) -> None:
             given = attributes.get(attribute.ref_attr_name or "")
             if given is not None:
                 node.attributes[name] = ir.Attr(name, given.type, given.value)
-            elif is_sampling(node):
+            else:
                 del node.attributes[name]
 
 

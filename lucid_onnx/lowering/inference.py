@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import onnx_ir as ir
 from onnx_ir.passes import common as passes
 
-from lucid_onnx.lowering.nodes import is_sampling, scopes, walk
+from lucid_onnx.lowering.nodes import constant_of, is_sampling, scopes, walk
 from lucid_onnx.operators.building import Value
+
+_DECLARED = "lucid_onnx declared"
+"""Under this key a value remembers what was said of it; what stands in for a value takes that over."""
 
 
 @contextmanager
 def types_of_now(model: ir.Model) -> Iterator[None]:
     """A block at the end of which every value says of itself what it said before, no more."""
-    before = {value: (value.type, value.shape) for value in _values(model)}
-    kept = {value: None if shape is None else shape.copy() for value, (_, shape) in before.items()}
+    for value in _values(model):
+        value.meta[_DECLARED] = (value.type, None if value.shape is None else value.shape.copy())
     try:
         yield
     finally:
         for value in _values(model):
-            if value in before:
-                value.type, value.shape = before[value][0], kept[value]
+            declared = value.meta.pop(_DECLARED, None)
+            if declared is not None:
+                value.type, value.shape = declared
             elif value.producer() is not None and not value.is_graph_output():
                 value.type, value.shape = None, None
 
@@ -30,25 +35,51 @@ def types_of_now(model: ir.Model) -> Iterator[None]:
 def infer(model: ir.Model) -> None:
     """Infer types and shapes, in place, as far as ONNX can; and through samplings that it cannot."""
     while True:
-        passes.ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(model)
+        with _quiet():
+            passes.ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(model)
         inferred = [_infer_sampling(node) for node in walk(model.graph) if is_sampling(node)]
         if not any(inferred):
             return
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """A block in which onnx_ir does not log that ONNX's inference gave up: what is then unknown is said by name."""
+    logger = logging.getLogger("onnx_ir")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
 def _infer_sampling(node: ir.Node) -> bool:
-    """Type and shape of a GridSample that ONNX's inference refuses, such as a volume before opset 20."""
-    output = node.outputs[0]
-    if node.op_type != "GridSample" or (output.shape is not None and output.dtype is not None):
+    """Type and shape of a node that ONNX's inference gives up on: a volume before opset 20, an external size."""
+    output = node.outputs[0] if node.outputs else None
+    if output is None or len(node.inputs) < 2 or (output.shape is not None and output.dtype is not None):
         return False
-    x, grid = node.inputs[:2]
-    if x is None or grid is None or x.shape is None or grid.shape is None or x.dtype is None:
+    image, points = node.inputs[:2]
+    if image is None or points is None or image.dtype is None or image.shape is None:
         return False
-    if len(x.shape) < 3 or len(grid.shape) != len(x.shape):
+    if node.op_type == "AffineGrid":
+        shape = _grid_shape(image.shape, points)
+    else:
+        shape = None if points.shape is None else [*image.shape[:2], *points.shape[1:-1]]
+    if shape is None or len(shape) < 3:
         return False
-    output.type = ir.TensorType(x.dtype)
-    output.shape = ir.Shape([*x.shape[:2], *grid.shape[1:-1]])
+    output.type, output.shape = ir.TensorType(image.dtype), ir.Shape(shape)
     return True
+
+
+def _grid_shape(theta: ir.Shape, size: Value) -> list[int | ir.SymbolicDim] | None:
+    """Shape of the grid that AffineGrid makes, as far as it is known."""
+    axes = theta[1] if len(theta) == 3 else None
+    if not isinstance(axes, int):
+        return None
+    constant = constant_of(size)
+    spatial = [ir.SymbolicDim(None)] * axes if constant is None else [int(n) for n in constant.numpy()[2:]]
+    return [theta[0], *spatial, axes]
 
 
 def _values(model: ir.Model) -> Iterator[Value]:

@@ -90,7 +90,8 @@ def is_sampling(node: ir.Node) -> bool:
 
 def label(node: ir.Node) -> str:
     """What a message or a report calls a node."""
-    return f"{node.op_type} node {node.name or node.outputs[0].name!r}"
+    name = node.name or (node.outputs[0].name if node.outputs else None) or "without a name"
+    return f"{node.op_type} node {name!r}"
 
 
 def scopes(model: ir.Model) -> list[ir.Graph | ir.Function]:
@@ -113,6 +114,8 @@ def read(node: ir.Node) -> Sampling:
     UnsupportedError
         A rank or a dtype that cannot be lowered, or one that is not known.
     """
+    if len(node.outputs) != 1:
+        raise ArgumentError(f"{label(node)}: it has {len(node.outputs)} outputs; ONNX's has one")
     if node.op_type == "AffineGrid":
         return _read_affine_grid(node)
     mode = _string(node, "mode", "linear")
@@ -216,12 +219,23 @@ def _length(vector: Value) -> int | None:
 
 def _string(node: ir.Node, name: str, default: str) -> str:
     attribute = node.attributes.get(name)
-    return default if attribute is None else attribute.as_string()
+    if attribute is None:
+        return default
+    if attribute.is_ref() or attribute.type != ir.AttributeType.STRING:
+        raise ArgumentError(f"{label(node)}: its attribute {name} must be a string")
+    try:
+        return attribute.as_string()
+    except UnicodeDecodeError:
+        raise ArgumentError(f"{label(node)}: its attribute {name} is no text") from None
 
 
 def _flag(node: ir.Node) -> bool:
     attribute = node.attributes.get("align_corners")
-    return attribute is not None and bool(attribute.as_int())
+    if attribute is None:
+        return False
+    if attribute.is_ref() or attribute.type != ir.AttributeType.INT:
+        raise ArgumentError(f"{label(node)}: its attribute align_corners must be an integer")
+    return bool(attribute.as_int())
 
 
 def replace_mapped(model: ir.Model, mapping: Mapping[str, str]) -> list[str]:
@@ -308,6 +322,10 @@ def _given(node: ir.Node, name: str, extra: Value | None, given: Mapping[str, st
     for spelled in _NAMES[name]:
         attribute = node.attributes.get(spelled)
         if attribute is not None:
+            if attribute.is_ref():
+                raise ArgumentError(
+                    f"{label(node)}: its attribute {spelled} is that of the function that it is in; inline the function"
+                )
             if attribute.type == ir.AttributeType.STRING:
                 return attribute.as_string()
             if attribute.type == ir.AttributeType.INT:

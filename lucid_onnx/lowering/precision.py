@@ -40,36 +40,38 @@ class Raiser:
         self._splicer = splicer
         self._raised: dict[Value, Value] = {}
 
-    def raised(self, value: Value, user: ir.Node) -> Value:
-        """`value` in float32, or as it is where it is wide already; `user` is the node that will read it."""
+    def raised(self, value: Value) -> Value:
+        """`value` in float32, or as it is where it is wide already. It can be read wherever `value` can."""
         if value.dtype not in HALF:
             return value
         known = self._raised.get(value)
         if known is None:
-            known = self._raised[value] = self._raise(value, user)
+            known = self._raised[value] = self._raise(value)
         return known
 
-    def _raise(self, value: Value, user: ir.Node) -> Value:
+    def _raise(self, value: Value) -> Value:
         constant = constant_of(value)
         prefix = value.name or "grid"
         if constant is not None and not isinstance(constant, ir.ExternalTensor):
             wide = ir.tensor(constant.numpy().astype("float32"))
-            return self._splicer.constant(wide, f"{prefix}_float32", user)
+            return self._splicer.constant(wide, f"{prefix}_float32")
         producer = value.producer()
         if producer is None or producer.domain != "" or len(producer.outputs) != 1:
-            return self._cast(value, producer, user)
+            return self._cast(value)
         if producer.op_type == "Cast":
             source = producer.inputs[0]
             assert source is not None
             if source.dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
                 source.shape = value.shape if source.shape is None else source.shape
                 return source
-            return self._cast(source, producer, user)
+            return self._cast(source)
+        if any(source is not None and source.dtype is None for source in producer.inputs):
+            return self._cast(value)
         count = REARRANGEMENT.get(producer.op_type, len(producer.inputs) if producer.op_type in ARITHMETIC else 0)
         if not count:
-            return self._cast(value, producer, user)
+            return self._cast(value)
         inputs = [
-            source if source is None or position >= count else self._in_float32(source, producer)
+            source if source is None or position >= count else self._in_float32(source)
             for position, source in enumerate(producer.inputs)
         ]
         twin = self._splicer.node(producer.op_type, inputs, f"{prefix}_float32", producer.attributes.values())
@@ -77,22 +79,24 @@ class Raiser:
         producer.graph.insert_after(producer, twin)
         return self._typed(twin.outputs[0], value)
 
-    def _in_float32(self, source: Value, user: ir.Node) -> Value:
+    def _in_float32(self, source: Value) -> Value:
         """An operand of arithmetic: all of it must be of one dtype."""
-        wide = self.raised(source, user)
+        wide = self.raised(source)
         if wide.dtype == ir.DataType.DOUBLE:
-            return self._cast(wide, wide.producer(), user)
+            return self._cast(wide)
         return wide
 
-    def _cast(self, value: Value, producer: ir.Node | None, user: ir.Node) -> Value:
-        """A Cast of `value`, behind its producer; that of an input stands before what reads it."""
+    def _cast(self, value: Value) -> Value:
+        """A Cast of `value`, behind its producer, or the first node where it comes in."""
         to = ir.AttrInt64("to", int(ir.DataType.FLOAT))
         node = self._splicer.node("Cast", [value], f"{value.name}_float32", [to])
-        if producer is not None and producer.graph is not None:
+        producer = value.producer()
+        if producer is not None:
+            assert producer.graph is not None
             producer.graph.insert_after(producer, node)
         else:
-            assert user.graph is not None
-            user.graph.insert_before(user, node)
+            graph = value.graph or self._splicer.scope
+            graph.insert_before(graph[0], node)
         return self._typed(node.outputs[0], value)
 
     @staticmethod

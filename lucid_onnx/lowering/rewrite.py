@@ -98,9 +98,10 @@ def lower_ir(
     """`lower`, in place. After an error the model is in no order."""
     table = find_target(target)
     asked = None if opset is None else check_opset("lower", opset)
-    before = model.graph.opset_imports.get("")
-    if before is None:
+    versions = [scope.opset_imports[""] for scope in scopes(model) if "" in scope.opset_imports]
+    if not versions:
         raise ArgumentError("lower: the model imports no version of ONNX's operators")
+    before = model.graph.opset_imports.setdefault("", max(versions))
     report = LoweringReport(table.name, before, before, assume_finite)
     with types_of_now(model):
         report.mapped = replace_mapped(model, map or {})
@@ -116,6 +117,7 @@ def _rewrite(model: ir.Model, report: LoweringReport, target: Target, asked: int
     samplings = [read(node) for node in nodes]
     opset, report.opset_why = choose_opset(model, target, samplings, report.opset_before, asked)
     report.opset_after = opset
-    if opset != report.opset_before:
+    if any(scope.opset_imports.get("", opset) != opset for scope in scopes(model)):
         report.converted = convert_opset(model, opset)
+        infer(model)
     Rewriter(model, target, report).run()

@@ -23,6 +23,9 @@ from lucid_onnx.reference.schema import ONNX_MODES, TAPS
 MOST_CONSTANT = 2**24
 """Numbers up to which an AffineGrid of constants is computed beforehand: 64 MB of float32."""
 
+MOST_TAPS = 16
+"""Pixels a point up to which the sizes of an expansion are folded in."""
+
 MOST_FOLDED = 2**20
 """Numbers up to which what is computed from a constant grid is: more would bloat the model for little time."""
 
@@ -39,7 +42,7 @@ class Rewriter:
     def run(self) -> None:
         """Rewrite every node, those of subgraphs and functions included."""
         for scope in scopes(self._model):
-            self._splicer.in_function = isinstance(scope, ir.Function)
+            self._splicer.scope = scope
             where = scope.name if isinstance(scope, ir.Function) else ""
             for node in walk(scope):
                 if is_sampling(node):
@@ -96,7 +99,7 @@ class Rewriter:
         largest = FOLDED
         operands = [self._operand(values[0], False)]
         if sampling.op == "GridSample":
-            raised[1] = self._raiser.raised(values[1], node)
+            raised[1] = self._raiser.raised(values[1])
             points = constant_of(raised[1])
             folds = points is not None and points.size * self._numbers_a_coordinate(sampling, decision) <= MOST_FOLDED
             if folds and points is not None:
@@ -106,15 +109,27 @@ class Rewriter:
             operands.append(replace(self._operand(values[1], sampling.sizes is not None), shape=(sampling.rank,)))
         inputs = [value for value, operand in zip(raised, operands, strict=True) if operand.constant is None]
         recipe = decision.recipe(self._opset, finite)
+        if recipe.form == "expand" and self._taps(sampling) > MOST_TAPS:
+            # A large graph is built once for all sizes; beside so many taps sizes at run time cost nothing.
+            free = (None,) * (sampling.rank - 2)
+            image = (*sampling.shape[:2], *free)
+            sampling = replace(sampling, shape=image)
+            operands = [
+                replace(operands[0], shape=image),
+                replace(operands[1], shape=(sampling.shape[0], *free, len(free))) if inputs[1:] else operands[1],
+            ]
         self._splicer.replace(node, replacement(sampling, recipe, tuple(operands), largest), inputs)
         self._splicer.remove_unused([*values, *raised])
 
     @staticmethod
     def _numbers_a_coordinate(sampling: Sampling, decision: Decision) -> int:
         """How many numbers the folding of a constant grid leaves for each of its own."""
-        if decision.form != "expand":
-            return 1
-        taps: int = 2 * TAPS[sampling.mode] ** (sampling.rank - 2)
+        return 1 if decision.form != "expand" else 2 * Rewriter._taps(sampling)
+
+    @staticmethod
+    def _taps(sampling: Sampling) -> int:
+        """How many pixels a point reads; none for AffineGrid."""
+        taps: int = 0 if sampling.op == "AffineGrid" else TAPS[sampling.mode] ** (sampling.rank - 2)
         return taps
 
     @staticmethod

@@ -13,11 +13,19 @@ from lucid_onnx.operators.building import Value
 class Splicer:
     """Replaces nodes of one model. It knows every name in it, and every constant that it has added.
 
-    A function has no initializers: while `in_function` is set, constants become nodes.
+    Parameters
+    ----------
+    model : onnx_ir.Model
+        The model.
+
+    Attributes
+    ----------
+    scope : onnx_ir.Graph or onnx_ir.Function
+        What is being rewritten. A function has no initializers: there, constants become nodes.
     """
 
     def __init__(self, model: ir.Model) -> None:
-        self.in_function = False
+        self.scope: ir.Graph | ir.Function = model.graph
         self._model = model
         self._values: set[str | None] = set()
         self._nodes: set[str | None] = set()
@@ -60,15 +68,14 @@ class Splicer:
         name = self._fresh(f"{prefix}/{op_type}", self._nodes)
         return ir.Node("", op_type, inputs, attributes, outputs=[result], name=name)
 
-    def constant(self, tensor: ir.TensorProtocol, prefix: str, near: ir.Node) -> Value:
-        """A constant for a node: an initializer of the model, or in a function a Constant before `near`."""
+    def constant(self, tensor: ir.TensorProtocol, prefix: str) -> Value:
+        """A constant for all of the scope: an initializer of the model, or the first node of a function."""
         value = ir.Value(name="constant", type=ir.TensorType(tensor.dtype), shape=ir.Shape(tensor.shape.numpy()))
         value.const_value = tensor
         added: list[ir.Node] = []
         result = self._constant(value, prefix, added)
         if added:
-            assert near.graph is not None
-            near.graph.insert_before(near, added)
+            self.scope.insert_before(self.scope[0], added)
         return result
 
     def _substitute(self, node: ir.Node, added: list[ir.Node], result: Value) -> None:
@@ -111,7 +118,7 @@ class Splicer:
     def _constant(self, initializer: Value, prefix: str, added: list[ir.Node]) -> Value:
         tensor = initializer.const_value
         assert tensor is not None
-        if self.in_function:
+        if isinstance(self.scope, ir.Function):
             node = self.node("Constant", [], prefix, [ir.AttrTensor("value", tensor)])
             added.append(node)
             return node.outputs[0]

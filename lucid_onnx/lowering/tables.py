@@ -103,7 +103,7 @@ def _kernel(row: Any, where: str) -> Kernel:
         raise ArgumentError(f"{where}: a row is written [[kernel]]")
     lists = {"opsets", "ranks", "modes", "padding_modes", "align_corners", "dtypes", "wrong", "channels"}
     types = {field.name: list if field.name in lists else str for field in fields(Kernel)}
-    _check_keys(row, {**types, "finite_only": bool}, where)
+    _check_keys(row, types, where)
     for name in ("op", "opsets", "source"):
         if name not in row:
             raise ArgumentError(f"{where}: {name} is missing")

@@ -64,8 +64,6 @@ class Kernel:
         One of `GRIDS`.
     channels : tuple of int, optional
         Fewest and most channels, where the row is one of speed. An unknown number fits only the row without.
-    finite_only : bool
-        Whether the row counts only where nothing needs a guard, because with one another form is faster.
     form : str
         One of `FORMS`.
     wrong : tuple of str
@@ -90,7 +88,6 @@ class Kernel:
     dtypes: tuple[str, ...] = ("float32",)
     grid: str = "same"
     channels: tuple[int, int | None] | None = None
-    finite_only: bool = False
     form: str = "keep"
     wrong: tuple[str, ...] = ()
     slow: str = ""
@@ -114,7 +111,6 @@ class Kernel:
         sampled = self.op == "GridSample"
         corners = "both" if len(self.align_corners) == 2 else str(int(*self.align_corners))
         channels = "" if self.channels is None else f"; {_from_to(self.channels)} channels"
-        finite = "; where all is finite" if self.finite_only else ""
         return (
             self.op,
             _from_to(self.opsets),
@@ -124,7 +120,7 @@ class Kernel:
             " ".join(self.padding_modes) if sampled else "",
             corners,
             " ".join(self.dtypes) + ("; any grid" if self.grid == "any" else ""),
-            self.form + channels + finite,
+            self.form + channels,
             ", ".join((*self.wrong, *([f"slow: {self.slow}"] if self.slow else []))),
         )
 
@@ -203,36 +199,32 @@ def _onnxruntime_cpu(opsets: tuple[int, int | None], dtypes: tuple[str, ...]) ->
         row(
             "keep",
             ("bilinear",),
-            f"{_ORT}: one channel is faster in the kernel",
+            f"{_ORT}: up to 5 channels are faster in the kernel",
             ranks=(5,),
             padding_modes=("zeros", "border"),
-            channels=(1, 1),
-            finite_only=True,
+            channels=(0, 5),
         ),
         row("expand", ("nearest", "bilinear"), _ORT, slow="coordinates are computed anew for every channel"),
         row(
             "keep",
             ("bicubic",),
-            f"{_ORT}: few channels are faster in the kernel",
+            f"{_ORT}: up to 10 channels are faster in the kernel",
             ranks=(4,),
             padding_modes=("zeros", "border"),
-            channels=(0, FEW_CHANNELS),
+            channels=(0, 10),
         ),
         row(
             "home",
             ("bicubic",),
-            f"{_ORT}: few channels are faster in the kernel",
+            f"{_ORT}: up to 7 channels are faster in the kernel",
             ranks=(4,),
             padding_modes=("reflection",),
-            channels=(0, FEW_CHANNELS),
+            channels=(0, 7),
             slow="every tap is reflected on its own",
         ),
         row("expand", ("bicubic",), _ORT, ranks=(4,), slow="16 taps a channel, each with its checks"),
     )
 
-
-FEW_CHANNELS = 6
-"""Up to here onnxruntime's cubic kernel is faster on the CPU than rows of all channels."""
 
 _ROWS = (
     Target(

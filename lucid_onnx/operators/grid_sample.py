@@ -5,6 +5,7 @@ Mirrors `lucid_onnx.reference.grid_sample`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import reduce
 from itertools import product
@@ -189,7 +190,8 @@ class _Forward:
                 pixel = named(unnormalize(op, plane, size, corners), f"{letter}_pixel")
                 how = (mode, padding_mode, corners, self.rank, assume_finite)
                 self._cells.append(cells.cell(op, pixel, size, *how))
-        before = cells.EXTENSION[mode, padding_mode][0]
+        before, behind = cells.EXTENSION[mode, padding_mode]
+        self._extended = [None if d is None else before + d + behind for d in shape[2:]]
         self._index_dtype = cells.index_dtype(shape)
         self._strides = [count(op, dims(op, self._image, axis + 1, self.rank)) for axis in range(2, self.rank - 1)]
         self._first = self._flat([op.Add(cell.first, float(before)) if before else cell.first for cell in self._cells])
@@ -217,16 +219,18 @@ class _Forward:
         """Weighted sum of pixels: rows of all channels, since whole rows are what is gathered fastest."""
         op = self.op
         rows, first = self._rows()
-        taps = range(TAPS[self._mode])
-        y: Value | None = None
-        for k, tap in enumerate(product(taps, repeat=self.rank - 2)):
+        weights = [[op.Unsqueeze(weight, [1]) for weight in cell.weights] for cell in self._cells]
+        products = []
+        for k, tap in enumerate(product(range(TAPS[self._mode]), repeat=self.rank - 2)):
             with scope(op, f"corner_{k}"):
                 at = first if k == 0 else op.Add(first, self._distance(tap))
-                weight = reduce(op.Mul, [cell.weights[t] for cell, t in zip(self._cells, tap, strict=True)])
+                if tap[-1] == 0:
+                    outer = reduce(op.Mul, [along[t] for along, t in zip(weights[:-1], tap, strict=False)])
                 pixels = named(op.Gather(rows, at, axis=0), f"corner_{k}_pixels")
-                pixels = op.Mul(pixels, op.Unsqueeze(weight, [1]))
-                y = pixels if y is None else op.Add(y, pixels)
-        assert y is not None
+                products.append(op.Mul(pixels, op.Mul(outer, weights[-1][tap[-1]])))
+        # The sum stands behind all of its terms: of the inputs of a node onnxruntime computes first what is listed
+        # last, so it adds each term before it makes the next. The other way round it holds all of them at once.
+        y = reduce(op.Add, products)
         channels = self.rank - 1
         y = reshape(op, y, dims(op, self._grid, 0, channels), dims(op, self._image, 1, 2))
         return op.Transpose(y, perm=[0, channels, *range(1, channels)])
@@ -248,6 +252,10 @@ class _Forward:
     def _distance(self, tap: Sequence[int]) -> Value:
         """Rows between the first tap of a point and another."""
         op = self.op
+        if None not in self._extended:
+            strides = [math.prod(d for d in self._extended[axis + 1 :] if d) for axis in range(len(tap))]
+            rows = sum(t * stride for t, stride in zip(tap, strides, strict=True))
+            return op.Constant(value=ir.tensor([rows], dtype=self._index_dtype))
         terms = [op.Mul(stride, ints(op, [t])) for stride, t in zip(self._strides, tap, strict=False) if t]
         if tap[-1]:
             terms.append(ints(op, [tap[-1]]))

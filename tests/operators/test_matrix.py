@@ -3,13 +3,13 @@
 import cells
 import ml_dtypes
 import numpy as np
-import onnx
 import pytest
 from judging import Case
+from opsets import newest_running_opset
 
 import lucid_onnx as lo
 from lucid_onnx.conformance.tolerance import judge
-from lucid_onnx.operators.finishing import DEFAULT_OPSET, newest_opset
+from lucid_onnx.operators.finishing import DEFAULT_OPSET
 from lucid_onnx.reference import affine_grid, affine_grid_backward
 
 DTYPES = {
@@ -22,21 +22,6 @@ SIZES = {
     4: [(2, 3, 3, 4), (1, 1, 1, 5), (2, 1, 1, 1), (0, 1, 2, 2), (1, 1, 0, 3)],
     5: [(2, 2, 2, 3, 4), (1, 1, 1, 1, 5)],
 }
-
-
-def newest_running_opset() -> int:
-    """The newest opset that the installed onnx knows and the installed onnxruntime runs at all."""
-    for opset in range(newest_opset(), DEFAULT_OPSET, -1):
-        x = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])
-        y = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1])
-        graph = onnx.helper.make_graph([onnx.helper.make_node("Abs", ["x"], ["y"])], "abs", [x], [y])
-        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
-        try:
-            lo.session(model, threads=1)
-        except lo.UnsupportedError:
-            continue
-        return opset
-    return DEFAULT_OPSET
 
 
 OTHER_OPSETS = sorted({16, 17, 18, 21, 22, newest_running_opset()})
