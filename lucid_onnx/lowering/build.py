@@ -63,7 +63,10 @@ def replacement(sampling: Sampling, recipe: Recipe, operands: tuple[Operand, ...
     values = [_operand(graph, name, operand) for name, operand in zip(INPUTS[sampling.op], operands, strict=True)]
     op = GraphBuilder(graph).op
     build = _affine_grid if sampling.op == "AffineGrid" else _grid_sample
-    declare_outputs(op, graph, [cast(op, build(op, sampling, recipe, *values), sampling.dtype)], ["result"])
+    result = build(op, sampling, recipe, *values)
+    if sampling.dtype not in _FLOATS and sampling.mode != "nearest":
+        result = _as_integers(op, result, sampling.dtype)
+    declare_outputs(op, graph, [cast(op, result, sampling.dtype)], ["result"])
     return clean(new_model(graph), largest).graph
 
 
@@ -98,6 +101,14 @@ def _grid_sample(op: Builder, sampling: Sampling, recipe: Recipe, x: Value, grid
         y = homed(op, image, grid, cell, recipe.opset, recipe.guard, recipe.extend)
     y.dtype = image.dtype or recipe.dtype
     return y
+
+
+def _as_integers(op: Builder, values: Value, dtype: ir.DataType) -> Value:
+    """Interpolated values to the nearest integer that `dtype` has; a cast alone would cut off and wrap around."""
+    if dtype == ir.DataType.BOOL:
+        return op.Round(values)
+    limits = np.iinfo(dtype.numpy())
+    return op.Min(op.Max(op.Round(values), float(limits.min)), float(limits.max))
 
 
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)

@@ -104,6 +104,9 @@ def decide(target: Target, sampling: Sampling, opset: int, finite: bool, known_f
         Whether the coordinates are constants that are.
     """
     meeting = _meeting_dtype(sampling)
+    if 0 in (*sampling.shape[2:], *(sampling.sizes or ())):
+        # Valid where nothing is sampled, but kernels refuse it.
+        return Decision("expand", None, meeting)
     for kernel in target.rows(sampling.op):
         if not _fits(kernel, sampling, opset):
             continue
@@ -129,8 +132,10 @@ def cell_of(sampling: Sampling) -> Cell:
 
 
 def _meeting_dtype(sampling: Sampling) -> ir.DataType:
-    """float64 if image or grid is, or if the image holds integers that a float32 does not; else float32."""
+    """float64 if image or grid is, or if float32 knows not each of the values or pixels of the image; else float32."""
     wide = (ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.UINT32)
+    if any(size is not None and size > 2**24 for size in sampling.shape[2:]):
+        return ir.DataType.DOUBLE
     return ir.DataType.DOUBLE if sampling.dtype in wide or sampling.grid_dtype in wide else ir.DataType.FLOAT
 
 

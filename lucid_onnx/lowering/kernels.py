@@ -19,6 +19,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import onnx_ir as ir
+
 from lucid_onnx.lowering.targets import RENAMED
 from lucid_onnx.operators import cells
 from lucid_onnx.operators.building import Builder, Value, dims, known_shape, named, reshape
@@ -127,7 +129,7 @@ class _Points:
     def to_cell_of_zeros(self, guard: bool) -> None:
         """Linear: padding and align_corners are done to the coordinates."""
         op, padding = self._op, self._cell.padding_mode
-        edge = op.Sub(1.0, op.Div(1.0, self._size))
+        edge = self._edge()
         bound = 1.0 if self._cell.align_corners else edge
         if padding == "reflection":
             self._home = self._wave()
@@ -140,6 +142,17 @@ class _Points:
             self._home = op.Where(op.Less(op.Abs(self._home), FAR), self._home, OUTSIDE)
         elif guard and padding == "reflection":
             self._home = op.Where(self._is_finite(), self._home, edge if self.rank == 5 else op.Neg(edge))
+
+    def _edge(self) -> Value:
+        """The centre of the last pixel, or the float beyond it where that falls short once it is a pixel again.
+
+        Then the kernel would read the pixel before it, too; what lies beyond the last one it does not read.
+        """
+        op, size = self._op, self._size
+        edge = op.Sub(1.0, op.Div(1.0, size))
+        pixel = op.Div(op.Sub(op.Mul(op.Add(edge, 1.0), size), 1.0), 2.0)
+        ulp = 2.0**-53 if self._dtype == ir.DataType.DOUBLE else 2.0**-24
+        return op.Where(op.Less(pixel, op.Sub(size, 1.0)), op.Add(edge, ulp), edge)
 
     def to_centres(self, guard: bool) -> None:
         """Nearest: each coordinate becomes the centre of its pixel, which no rounding takes away."""

@@ -87,7 +87,7 @@ def grid_sample(
     FLOAT
     """
     plan = _Forward(op, x, grid, mode, padding_mode, align_corners, assume_finite)
-    y = plan.chosen() if mode == "nearest" else plan.interpolated()
+    y = plan.chosen() if mode == "nearest" and not plan.is_large() else plan.gathered()
     return cast(plan.op, y, dtype_of(x, "x"))
 
 
@@ -158,6 +158,10 @@ def grid_sample_backward(
     return cast(op, grad_x, dtype_of(x, "x")), cast(op, grad_grid, dtype_of(grid, "grid"))
 
 
+_MOST_INDICES = 2**25
+"""128 MB of them."""
+
+
 class _Forward:
     """The forward: P points an image, and S pixels an image, that image extended by what the points may reach."""
 
@@ -215,7 +219,19 @@ class _Forward:
         y = named(op.GatherElements(pixels, index, axis=2), "chosen_pixels")
         return reshape(op, y, batch, channels, self._points())
 
-    def interpolated(self) -> Value:
+    def is_large(self) -> bool:
+        """Whether an index for every element of the result would weigh too much beside it, or is not made at all.
+
+        onnxruntime takes an Expand to no channels for one that may be left out.
+        """
+        channels, points = known_shape(self._image, "x")[1], known_shape(self._grid, "grid")[:-1]
+        if channels == 0:
+            return True
+        if channels is None or None in points:
+            return False
+        return channels > 1 and channels * math.prod(d for d in points if d is not None) > _MOST_INDICES
+
+    def gathered(self) -> Value:
         """Weighted sum of pixels: rows of all channels, since whole rows are what is gathered fastest."""
         op = self.op
         rows, first = self._rows()
@@ -224,9 +240,12 @@ class _Forward:
         for k, tap in enumerate(product(range(TAPS[self._mode]), repeat=self.rank - 2)):
             with scope(op, f"corner_{k}"):
                 at = first if k == 0 else op.Add(first, self._distance(tap))
+                pixels = named(op.Gather(rows, at, axis=0), f"corner_{k}_pixels")
+                if self._mode == "nearest":
+                    products.append(pixels)
+                    continue
                 if tap[-1] == 0:
                     outer = reduce(op.Mul, [along[t] for along, t in zip(weights[:-1], tap, strict=False)])
-                pixels = named(op.Gather(rows, at, axis=0), f"corner_{k}_pixels")
                 products.append(op.Mul(pixels, op.Mul(outer, weights[-1][tap[-1]])))
         # The sum stands behind all of its terms: of the inputs of a node onnxruntime computes first what is listed
         # last, so it adds each term before it makes the next. The other way round it holds all of them at once.
