@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from lucid_onnx.lowering.build import Constant, Operand, replacement
-from lucid_onnx.lowering.decide import Decision, decide
+from lucid_onnx.lowering.decide import Decision, Recipe, decide
 from lucid_onnx.lowering.kernels import FAR
 from lucid_onnx.lowering.nodes import Sampling, constant_of, is_sampling, read, scopes, walk
 from lucid_onnx.lowering.precision import Raiser
@@ -68,7 +68,7 @@ class Rewriter:
             return ("respelled" if self._spell(node, sampling) else "kept"), why
         if casts:
             why += f"; cast to {decision.dtype.numpy().name} and back"
-        self._replace(node, sampling, decision, finite)
+        self._replace(node, sampling, decision.recipe(self._opset, finite))
         if decision.form == "home":
             return ("guarded" if decision.faults else "brought home"), why
         return ("cast" if decision.form == "keep" else "expanded"), why
@@ -89,55 +89,62 @@ class Rewriter:
         if points * len(sampling.sizes) > MOST_CONSTANT:
             return False
         recipe = Decision("expand", None, sampling.dtype).recipe(self._opset, finite=True)
-        operands = tuple(self._operand(value, True) for value in node.inputs if value is not None)
+        operands = tuple(_operand(value, (), True) for value in node.inputs if value is not None)
         self._splicer.replace(node, replacement(sampling, recipe, operands, 4 * points), [])
         return True
 
-    def _replace(self, node: ir.Node, sampling: Sampling, decision: Decision, finite: bool) -> None:
-        values = [value for value in node.inputs[:2] if value is not None]
-        raised = [*values]
+    def _replace(self, node: ir.Node, sampling: Sampling, recipe: Recipe) -> None:
+        """Put in the place of a node what the recipe says."""
+        first, second = (value for value in node.inputs[:2] if value is not None)
         largest = FOLDED
-        operands = [self._operand(values[0], False)]
-        if sampling.op == "GridSample":
-            raised[1] = self._raiser.raised(values[1])
-            points = constant_of(raised[1])
-            folds = points is not None and points.size * self._numbers_a_coordinate(sampling, decision) <= MOST_FOLDED
-            if folds and points is not None:
-                largest = max(FOLDED, 2 * points.size)
-            operands.append(self._operand(raised[1], folds))
+        if sampling.op == "AffineGrid":
+            wide = second
+            operand = _operand(second, (sampling.rank,), sampling.sizes is not None)
         else:
-            operands.append(replace(self._operand(values[1], sampling.sizes is not None), shape=(sampling.rank,)))
-        inputs = [value for value, operand in zip(raised, operands, strict=True) if operand.constant is None]
-        recipe = decision.recipe(self._opset, finite)
-        if recipe.form == "expand" and self._taps(sampling) > MOST_TAPS:
-            # A large graph is built once for all sizes; beside so many taps sizes at run time cost nothing.
-            free = (None,) * (sampling.rank - 2)
-            image = (*sampling.shape[:2], *free)
-            sampling = replace(sampling, shape=image)
-            operands = [
-                replace(operands[0], shape=image),
-                replace(operands[1], shape=(sampling.shape[0], *free, len(free))) if inputs[1:] else operands[1],
-            ]
-        self._splicer.replace(node, replacement(sampling, recipe, tuple(operands), largest), inputs)
-        self._splicer.remove_unused([*values, *raised])
+            if recipe.form == "expand" and taps(sampling) > MOST_TAPS:
+                # A large graph is built once for all sizes; beside so many taps sizes at run time cost nothing.
+                sampling = replace(sampling, shape=(*sampling.shape[:2], *[None] * (sampling.rank - 2)))
+            wide = self._raiser.raised(second)
+            points, folds = _folds(wide, sampling, recipe)
+            if folds:
+                largest = max(FOLDED, 2 * points)
+            operand = _operand(wide, _grid_shape(wide, sampling), folds)
+        operands = (_operand(first, sampling.shape, False), operand)
+        inputs = [first] if operand.constant is not None else [first, wide]
+        self._splicer.replace(node, replacement(sampling, recipe, operands, largest), inputs)
+        self._splicer.remove_unused([first, second, wide])
 
-    @staticmethod
-    def _numbers_a_coordinate(sampling: Sampling, decision: Decision) -> int:
-        """How many numbers the folding of a constant grid leaves for each of its own."""
-        return 1 if decision.form != "expand" else 2 * Rewriter._taps(sampling)
 
-    @staticmethod
-    def _taps(sampling: Sampling) -> int:
-        """How many pixels a point reads; none for AffineGrid."""
-        taps: int = 0 if sampling.op == "AffineGrid" else TAPS[sampling.mode] ** (sampling.rank - 2)
-        return taps
+def taps(sampling: Sampling) -> int:
+    """How many pixels a point of a GridSample reads."""
+    count: int = TAPS[sampling.mode] ** (sampling.rank - 2)
+    return count
 
-    @staticmethod
-    def _operand(value: Value, as_constant: bool) -> Operand:
-        assert value.dtype is not None
-        shape = () if value.shape is None else tuple(d if isinstance(d, int) else None for d in value.shape)
-        tensor = constant_of(value) if as_constant else None
-        return Operand(value.dtype, shape, None if tensor is None else Constant.of(tensor))
+
+def _folds(grid: Value, sampling: Sampling, recipe: Recipe) -> tuple[int, bool]:
+    """Numbers in a constant grid, and whether what is made of them is few enough to be folded."""
+    tensor = constant_of(grid)
+    if tensor is None:
+        return 0, False
+    each = 2 * taps(sampling) if recipe.form == "expand" else 1
+    return tensor.size, tensor.size * each <= MOST_FOLDED
+
+
+def _grid_shape(grid: Value, sampling: Sampling) -> tuple[int | None, ...]:
+    """Shape of a grid as far as it matters: not at all beside an image whose sizes do not."""
+    axes = sampling.rank - 2
+    if grid.shape is None or (None in sampling.shape[2:] and taps(sampling) > MOST_TAPS):
+        return (sampling.shape[0], *[None] * axes, axes)
+    return tuple(d if isinstance(d, int) else None for d in grid.shape)
+
+
+def _operand(value: Value, shape: tuple[int | None, ...], as_constant: bool) -> Operand:
+    assert value.dtype is not None
+    tensor = constant_of(value) if as_constant else None
+    if tensor is None:
+        return Operand(value.dtype, shape)
+    constant = Constant.of(tensor)
+    return Operand(value.dtype, constant.shape, constant)
 
 
 def _is_near(grid: ir.TensorProtocol) -> bool:
