@@ -164,15 +164,15 @@ def lower(options: argparse.Namespace) -> int:
     feeds = None if options.inputs is None else read_arrays(options.inputs)
     model = read_model(options.model, "lower")
     report = lower_ir(model, options.target, options.opset, options.assume_finite, mapping)
-    write_ir(model, options.output)
     verified = None
     if options.verify or feeds is not None:
         from lucid_onnx.verification import verify
 
         (verified,) = [
-            verify(options.model, options.output, feeds, mapping, options.assume_finite)
+            verify(options.model, model, feeds, mapping, options.assume_finite)
             for _ in _progress("verifying")([options.output])
         ]
+    write_ir(model, options.output)
     if options.json:
         result = {"model": options.output, **report.as_dict()}
         print(json.dumps(result if verified is None else {**result, "verified": verified.as_dict()}, indent=2))

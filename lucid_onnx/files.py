@@ -122,12 +122,10 @@ def serialized(proto: onnx.ModelProto, name: str) -> bytes:
     try:
         content: bytes = proto.SerializeToString()
     except (EncodeError, ValueError):
-        raise too_large(name) from None
+        raise too_large(f"cannot write {name!r}") from None
     return content
 
 
-def too_large(name: str) -> ArgumentError:
-    """What to raise where a model does not fit into the file `name`."""
-    return ArgumentError(
-        f"cannot write {name!r}: the embedded tensors exceed the 2 GB of a protobuf; keep them in external data"
-    )
+def too_large(subject: str) -> ArgumentError:
+    """What to raise where a model does not fit into a protobuf."""
+    return ArgumentError(f"{subject}: the embedded tensors exceed the 2 GB of a protobuf; keep them in external data")

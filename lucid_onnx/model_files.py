@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy, deepcopy
 from pathlib import Path
@@ -113,9 +113,7 @@ def write_ir(model: ir.Model, path: str | os.PathLike[str]) -> None:
     with ExitStack() as stack:
         beside = stack.enter_context(replacing(path))
         offsets = copy_data(external, stack.enter_context(replacing(data))) if moved else None
-        proto = _to_proto(model, name)
-        for tensor, message in zip(all_tensors(model), tensor_messages(proto), strict=True):
-            finish(tensor, message, Path(data).name, offsets)
+        proto = to_proto(model, f"cannot write {name!r}", Path(data).name, offsets)
         beside.write_bytes(serialized(proto, name))
 
 
@@ -258,14 +256,26 @@ def _own(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
     return own
 
 
-def _to_proto(model: ir.Model, name: str) -> onnx.ModelProto:
+def to_proto(
+    model: ir.Model, subject: str, data: str = "", offsets: Mapping[tuple[str, int, int], int] | None = None
+) -> onnx.ModelProto:
+    """The protobuf of a model that `read_model` read: external data stays where it is, or goes to `data` at `offsets`.
+
+    Raises
+    ------
+    ArgumentError
+        What is embedded exceeds the 2 GB of a protobuf, or is no model.
+    """
     embedded = sum(_width(tensor) for tensor in all_tensors(model) if not isinstance(tensor, ir.ExternalTensor))
     if embedded > MOST_BYTES:
-        raise too_large(name)
+        raise too_large(subject)
     try:
-        return ir.to_proto(model)
+        proto = ir.to_proto(model)
     except ir.serde.SerdeError as error:
-        raise ArgumentError(f"cannot write {name!r}: {_cause(error)}") from error
+        raise ArgumentError(f"{subject}: {_cause(error)}") from error
+    for tensor, message in zip(all_tensors(model), tensor_messages(proto), strict=True):
+        finish(tensor, message, data, offsets)
+    return proto
 
 
 def _width(tensor: ir.TensorProtocol) -> int:

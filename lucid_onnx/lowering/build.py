@@ -11,7 +11,7 @@ from onnxscript import GraphBuilder
 
 from lucid_onnx.lowering.decide import Recipe, cell_of
 from lucid_onnx.lowering.kernels import homed, plain
-from lucid_onnx.lowering.nodes import INPUTS, Sampling
+from lucid_onnx.lowering.nodes import GUARDED, INPUTS, Sampling
 from lucid_onnx.operators.affine_grid import affine_grid
 from lucid_onnx.operators.building import Builder, Value, cast
 from lucid_onnx.operators.finishing import FOLDED, clean, declare_outputs, new_model
@@ -67,7 +67,14 @@ def replacement(sampling: Sampling, recipe: Recipe, operands: tuple[Operand, ...
     if sampling.dtype not in _FLOATS and sampling.mode != "nearest":
         result = _as_integers(op, result, sampling.dtype)
     declare_outputs(op, graph, [cast(op, result, sampling.dtype)], ["result"])
-    return clean(new_model(graph), largest).graph
+    # Constants that hold NaN are folded as any other.
+    with np.errstate(all="ignore"):
+        finished = clean(new_model(graph), largest).graph
+    if recipe.guard:
+        for node in finished:
+            if node.op_type == sampling.op:
+                node.metadata_props[GUARDED] = "yes"
+    return finished
 
 
 def _operand(graph: ir.Graph, name: str, operand: Operand) -> Value:

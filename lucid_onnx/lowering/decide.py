@@ -192,8 +192,8 @@ def _faults(kernel: Kernel, sampling: Sampling, finite: bool, known_finite: bool
             if sampling.align_corners and (sampling.sizes is None or 1 in sampling.sizes):
                 yield fault
         elif fault == "infinite pixels":
-            # Of a tap without weight, which only border and reflection have at the edge.
-            if not finite and sampling.mode != "nearest" and sampling.padding_mode != "zeros":
+            # Of a tap without weight, which only linear has at the edge, and only with border and reflection.
+            if not finite and sampling.mode == "bilinear" and sampling.padding_mode != "zeros":
                 yield fault
         elif not (finite or known_finite):
             yield fault

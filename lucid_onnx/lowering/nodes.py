@@ -24,6 +24,9 @@ from lucid_onnx.reference.schema import (
 OPERATORS = ("GridSample", "AffineGrid")
 """The operators that are lowered."""
 
+GUARDED = "lucid_onnx.guarded"
+"""Metadata of a node whose coordinates are guarded already, so that lowering again adds nothing."""
+
 INPUTS = {"GridSample": ("X", "grid"), "AffineGrid": ("theta", "size")}
 
 _NAMES = {

@@ -20,7 +20,7 @@ class Entry:
     what : str
         Rank, mode, padding mode, align_corners and dtype.
     action : str
-        kept, respelled, brought home, guarded, expanded or folded.
+        kept, respelled, cast, brought home, guarded, expanded or folded.
     why : str
         The reason.
     source : str

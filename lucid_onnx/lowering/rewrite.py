@@ -23,7 +23,7 @@ from lucid_onnx.lowering.report import LoweringReport
 from lucid_onnx.lowering.rewriter import Rewriter
 from lucid_onnx.lowering.tables import TargetSource, find_target
 from lucid_onnx.lowering.targets import Target
-from lucid_onnx.model_files import read_model
+from lucid_onnx.model_files import read_model, to_proto
 from lucid_onnx.operators.finishing import check_opset
 from lucid_onnx.reference.schema import ArgumentError
 
@@ -85,7 +85,7 @@ def lower(
     """
     rewritten = read_model(model, "lower")
     report = lower_ir(rewritten, target, opset, assume_finite, map)
-    return ir.to_proto(rewritten), report
+    return to_proto(rewritten, "lower"), report
 
 
 def lower_ir(

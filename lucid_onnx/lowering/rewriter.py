@@ -11,7 +11,7 @@ import onnx_ir as ir
 from lucid_onnx.lowering.build import Constant, Operand, replacement
 from lucid_onnx.lowering.decide import Decision, Recipe, decide
 from lucid_onnx.lowering.kernels import FAR
-from lucid_onnx.lowering.nodes import Sampling, constant_of, is_sampling, read, scopes, walk
+from lucid_onnx.lowering.nodes import GUARDED, Sampling, constant_of, is_sampling, read, scopes, walk
 from lucid_onnx.lowering.precision import Raiser
 from lucid_onnx.lowering.report import Entry, LoweringReport
 from lucid_onnx.lowering.splice import Splicer, set_strings
@@ -23,8 +23,10 @@ from lucid_onnx.reference.schema import ONNX_MODES, TAPS
 MOST_CONSTANT = 2**24
 """Numbers up to which an AffineGrid of constants is computed beforehand: 64 MB of float32."""
 
-MOST_TAPS = 16
-"""Pixels a point up to which the sizes of an expansion are folded in."""
+MANY_TAPS = 16
+"""Pixels a point from which on a graph takes so long to build that a model gets it for `MOST_SIZES` sizes only."""
+
+MOST_SIZES = 16
 
 MOST_FOLDED = 2**20
 """Numbers up to which what is computed from a constant grid is: more would bloat the model for little time."""
@@ -38,6 +40,7 @@ class Rewriter:
         self._opset, self._finite = report.opset_after, report.assume_finite
         self._splicer = Splicer(model)
         self._raiser = Raiser(self._splicer)
+        self._sizes: set[tuple[Sampling, tuple[int | None, ...]]] = set()
 
     def run(self) -> None:
         """Rewrite every node, those of subgraphs and functions included."""
@@ -51,7 +54,7 @@ class Rewriter:
     def _rewrite(self, node: ir.Node, where: str) -> None:
         sampling = read(node)
         grid = constant_of(node.inputs[1]) if sampling.op == "GridSample" and node.inputs[1] is not None else None
-        known = grid is not None and _is_near(grid)
+        known = GUARDED in node.metadata_props or (grid is not None and _is_near(grid))
         decision = decide(self._target, sampling, self._opset, self._finite, known)
         name, op = node.name or node.outputs[0].name or "", node.op_type
         action, why = self._done(node, sampling, decision, self._finite or known)
@@ -101,18 +104,29 @@ class Rewriter:
             wide = second
             operand = _operand(second, (sampling.rank,), sampling.sizes is not None)
         else:
-            if recipe.form == "expand" and taps(sampling) > MOST_TAPS:
-                # A large graph is built once for all sizes; beside so many taps sizes at run time cost nothing.
-                sampling = replace(sampling, shape=(*sampling.shape[:2], *[None] * (sampling.rank - 2)))
             wide = self._raiser.raised(second)
             points, folds = _folds(wide, sampling, recipe)
             if folds:
                 largest = max(FOLDED, 2 * points)
-            operand = _operand(wide, _grid_shape(wide, sampling), folds)
+            shape = _grid_shape(wide, sampling)
+            if recipe.form == "expand" and self._shares(sampling, shape):
+                free = (None,) * (sampling.rank - 2)
+                sampling, shape = replace(sampling, shape=(*sampling.shape[:2], *free)), (shape[0], *free, shape[-1])
+            operand = _operand(wide, shape, folds)
         operands = (_operand(first, sampling.shape, False), operand)
         inputs = [first] if operand.constant is not None else [first, wide]
         self._splicer.replace(node, replacement(sampling, recipe, operands, largest), inputs)
         self._splicer.remove_unused([first, second, wide])
+
+    def _shares(self, sampling: Sampling, grid: tuple[int | None, ...]) -> bool:
+        """Whether an expansion is one of too many sizes to be built for its own.
+
+        A graph for all sizes computes them at run time, which is nothing beside 64 taps a point.
+        """
+        if taps(sampling) < MANY_TAPS:
+            return False
+        self._sizes.add((sampling, grid))
+        return taps(sampling) > MANY_TAPS or len(self._sizes) > MOST_SIZES
 
 
 def taps(sampling: Sampling) -> int:
@@ -131,9 +145,9 @@ def _folds(grid: Value, sampling: Sampling, recipe: Recipe) -> tuple[int, bool]:
 
 
 def _grid_shape(grid: Value, sampling: Sampling) -> tuple[int | None, ...]:
-    """Shape of a grid as far as it matters: not at all beside an image whose sizes do not."""
+    """Shape of a grid, which is known by its rank at least."""
     axes = sampling.rank - 2
-    if grid.shape is None or (None in sampling.shape[2:] and taps(sampling) > MOST_TAPS):
+    if grid.shape is None:
         return (sampling.shape[0], *[None] * axes, axes)
     return tuple(d if isinstance(d, int) else None for d in grid.shape)
 

@@ -113,7 +113,10 @@ class Splicer:
             mapping[value] = copy
             outputs.append(copy)
         name = self._fresh(f"{prefix}/{inner.name or inner.op_type}", self._nodes)
-        return ir.Node(inner.domain, inner.op_type, inputs, inner.attributes.values(), outputs=outputs, name=name)
+        attributes, metadata = inner.attributes.values(), dict(inner.metadata_props)
+        return ir.Node(
+            inner.domain, inner.op_type, inputs, attributes, outputs=outputs, name=name, metadata_props=metadata
+        )
 
     def _constant(self, initializer: Value, prefix: str, added: list[ir.Node]) -> Value:
         tensor = initializer.const_value

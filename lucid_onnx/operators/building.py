@@ -7,6 +7,7 @@ handed, or an opset such as ``onnxscript.opset20`` inside a translation of torch
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import count as count_up
@@ -132,18 +133,34 @@ def compute_dtype(*dtypes: ir.DataType) -> ir.DataType:
     return ir.DataType.DOUBLE if ir.DataType.DOUBLE in dtypes else ir.DataType.FLOAT
 
 
+def known_ints(value: Value) -> list[int] | None:
+    """The integers that a value holds, if they are a constant; what is known here need not be folded later."""
+    tensor = ir.convenience.get_const_tensor(value)
+    if tensor is None or tensor.dtype != ir.DataType.INT64 or len(tensor.shape) != 1:
+        return None
+    return [int(number) for number in tensor.numpy()]
+
+
 def dims(op: Builder, value: Value, start: int, end: int) -> Value:
     """Dimensions `start` to `end` of `value`, (end - start,) of int64."""
+    known = [] if value.shape is None else list(value.shape)[start:end]
+    if known and all(isinstance(dimension, int) for dimension in known):
+        return ints(op, [int(dimension) for dimension in known if isinstance(dimension, int)])
     return op.Shape(value, start=start, end=end)
 
 
 def count(op: Builder, dimensions: Value) -> Value:
     """Product of some dimensions, (1,) of int64."""
-    return op.ReduceProd(dimensions, keepdims=1)
+    known = known_ints(dimensions)
+    return op.ReduceProd(dimensions, keepdims=1) if known is None else ints(op, [math.prod(known)])
 
 
 def reshape(op: Builder, value: Value, *dimensions: Value | list[int]) -> Value:
     """`value` in the shape that the parts make together; a 0 in it is a 0."""
-    parts = [ints(op, part) if isinstance(part, list) else part for part in dimensions]
-    shape = parts[0] if len(parts) == 1 else op.Concat(*parts, axis=0)
+    known = [part if isinstance(part, list) else known_ints(part) for part in dimensions]
+    if None not in known:
+        shape = ints(op, [dimension for part in known if part is not None for dimension in part])
+    else:
+        parts = [ints(op, part) if isinstance(part, list) else part for part in dimensions]
+        shape = parts[0] if len(parts) == 1 else op.Concat(*parts, axis=0)
     return op.Reshape(value, shape, allowzero=1)

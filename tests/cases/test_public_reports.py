@@ -1,15 +1,19 @@
-"""Inputs from public bug reports, with the right values: the reference, and the graphs in onnxruntime."""
+"""Public bug reports: inputs with the right values, in the reference and in graphs, and models to lower."""
 
 import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from lowering.sampling import operators
 
 import lucid_onnx as lo
+from lucid_onnx.lowering import TARGETS
 from lucid_onnx.reference import grid_sample_backward
 
-REPORTS = json.loads(Path(__file__).with_name("public-reports.json").read_text())["values"]
+CASES = json.loads(Path(__file__).with_name("public-reports.json").read_text())
+REPORTS, GRAPHS = CASES["values"], CASES["graphs"]
 GRID_SAMPLE = [case for case in REPORTS if case["op"] == "grid_sample"]
 AFFINE_GRID = [case for case in REPORTS if case["op"] == "affine_grid"]
 UNRESOLVED = {"far-finite-reflection"}
@@ -71,3 +75,94 @@ def test_affine_grid(case):
     model = lo.operator_model("AffineGrid", align_corners=case["align_corners"], dtype=case["dtype"])
     (grid,) = lo.session(model, threads=1).run(None, {"theta": theta, "size": np.array(size)})
     np.testing.assert_allclose(grid, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_every_graph_has_a_test():
+    names = [graph["name"] for graph in GRAPHS]
+    assert names == [test.__name__.removeprefix("test_").replace("_", "-") for test in TESTS_OF_GRAPHS]
+
+
+def linear(x, grid, domain="", op="GridSample", opset=20):
+    """A linear sampling of opset 20 of X and a grid of these shapes."""
+    axes = ("X", x.shape), ("grid", grid.shape), ("Y", (*x.shape[:2], *grid.shape[1:-1]))
+    *inputs, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in axes)
+    how = {"mode": "linear", "padding_mode": "zeros", "align_corners": 0}
+    node = onnx.helper.make_node(op, ["X", "grid"], ["Y"], "sample", domain=domain, **how)
+    opsets = [onnx.helper.make_opsetid("", opset), *([onnx.helper.make_opsetid(domain, 1)] if domain else [])]
+    return onnx.helper.make_model(onnx.helper.make_graph([node], "g", inputs, [y]), opset_imports=opsets, ir_version=9)
+
+
+def drawn(x, grid):
+    """An image and a grid of these shapes."""
+    rng = np.random.default_rng(0)
+    return rng.standard_normal(x, np.float32), rng.uniform(-1.1, 1.1, grid).astype(np.float32)
+
+
+def agrees(model, x, grid):
+    (y,) = lo.session(model, threads=1).run(None, {"X": x, "grid": grid})
+    np.testing.assert_allclose(y, lo.grid_sample(x, grid), rtol=1e-4, atol=1e-4)
+
+
+def test_opset20_to_16():
+    x, grid = drawn((2, 3, 5, 6), (2, 4, 4, 2))
+    for target in TARGETS:
+        lowered, _ = lo.lower(linear(x, grid), target, opset=16)
+        assert [(imported.domain, imported.version) for imported in lowered.opset_import] == [("", 16)]
+        agrees(lowered, x, grid)
+
+
+def test_tensorrt_reads_linear_as_nearest():
+    x, grid = drawn((1, 1, 1, 256), (1, 1, 9, 2))
+    for finite in (False, True):
+        lowered, _ = lo.lower(linear(x, grid), "tensorrt", assume_finite=finite)
+        assert lowered.opset_import[0].version < 20 or "GridSample" not in operators(lowered)
+        agrees(lowered, x, grid)
+
+
+def test_tensorrt_5d():
+    x, grid = drawn((1, 1, 512, 32, 32), (1, 512, 32, 32, 3))
+    expected = lo.grid_sample(x, grid)
+    for target in ("tensorrt", "openvino"):
+        lowered, _ = lo.lower(linear(x, grid), target)
+        assert "GridSample" not in operators(lowered)
+        (y,) = lo.session(lowered, threads=1).run(None, {"X": x, "grid": grid})
+        np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_dynamic_affine_grid():
+    # The exporter is not asked here: this is the graph that affine_grid(theta, x.shape) makes.
+    model = onnx.parser.parse_model("""
+        <ir_version: 9, opset_import: ["" : 20]>
+        g (float[N, 3, H, W] X, float[N, 2, 3] theta) => (float[N, 3, H, W] Y) {
+            size = Shape (X)
+            grid = AffineGrid (theta, size)
+            Y = GridSample (X, grid)
+        }""")
+    for target in TARGETS:
+        lowered, _ = lo.lower(model, target)
+        warp = lo.session(lowered, threads=1)
+        for batch, height, width in ((1, 4, 5), (3, 9, 2), (2, 1, 7)):
+            x, theta = drawn((batch, 3, height, width), (batch, 2, 3))
+            (y,) = warp.run(None, {"X": x, "theta": theta})
+            expected = lo.grid_sample(x, lo.affine_grid(theta, x.shape))
+            np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_custom_domain_5d():
+    x, grid = drawn((1, 2, 4, 5, 6), (1, 3, 4, 5, 3))
+    model = linear(x, grid, "ditto", "GridSample3D")
+    for target in TARGETS:
+        for key in ("GridSample3D", "ditto::GridSample3D"):
+            lowered, _ = lo.lower(model, target, map={key: "GridSample"})
+            assert {node.domain for node in lowered.graph.node} == {""}
+            assert [imported.domain for imported in lowered.opset_import] == [""]
+            agrees(lowered, x, grid)
+
+
+TESTS_OF_GRAPHS = (
+    test_opset20_to_16,
+    test_tensorrt_reads_linear_as_nearest,
+    test_tensorrt_5d,
+    test_dynamic_affine_grid,
+    test_custom_domain_5d,
+)
