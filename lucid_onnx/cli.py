@@ -6,6 +6,7 @@ Exit status: 0; 1 where the job was done and its answer is no; 2 for wrong use, 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -32,6 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help()
         return 0
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names in a model may be of any script, and a terminal of one.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         status: int = options.run(options)
         if sys.stdout is not None:
@@ -181,9 +185,14 @@ def lower(options: argparse.Namespace) -> int:
         if verified is not None:
             print()
             _print_table(*verified.table())
+            if verified.lowered_error:
+                print(f"\nThe lowered model fails: {verified.lowered_error}")
             if verified.original_error:
-                print(f"\nThe original is no witness: {verified.original_error}")
-        print(f"\nWrote {options.output}.")
+                print(f"\nThe original cannot serve as a reference: {verified.original_error}")
+            for note in verified.notes:
+                print(f"\nNote: {note}")
+        data = f" and {options.output}.data" if os.path.exists(f"{options.output}.data") else ""
+        print(f"\nWrote {options.output}{data}.")
     return int(verified is not None and not verified.ok)
 
 
@@ -290,7 +299,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--opset", type=int, help="16 or newer (default: that of the model, if the target takes it)")
     command.add_argument(
-        "--assume-finite", action="store_true", help="coordinates and pixels are finite, and near: leave out the guards"
+        "--assume-finite",
+        action="store_true",
+        help="coordinates are within 1e4 and pixels finite: leave out the guards",
     )
     command.add_argument(
         "--map",
@@ -301,7 +312,9 @@ def _parser() -> argparse.ArgumentParser:
         "or with attributes that its nodes lack, Sample=GridSample,mode=bilinear; may be repeated",
     )
     command.add_argument("--verify", action="store_true", help="run both models and the reference, and compare")
-    command.add_argument("--inputs", metavar="FILE.npz", help="arrays to verify with (default: made from the shapes)")
+    command.add_argument(
+        "--inputs", metavar="FILE.npz", help="verify with these arrays (default: made from the shapes)"
+    )
 
     command = _command(commands, "targets", targets, "lucid-onnx targets tensorrt openvino")
     command.add_argument("names", nargs="*", metavar="TARGET", help="names, or a FILE.toml (default: all)")

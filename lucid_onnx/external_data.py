@@ -99,6 +99,9 @@ def take_unknown_entries(tensor: onnx.TensorProto) -> dict[str, str]:
     entries = {entry.key: entry.value for entry in tensor.external_data}
     if not all(isinstance(text, str) for entry in entries.items() for text in entry):
         raise ValueError(f"the external data of {tensor.name!r} is described in text that is not UTF-8")
+    for key in ("offset", "length"):
+        if not entries.get(key, "0").isdecimal():
+            raise ValueError(f"the external data of {tensor.name!r} has {key} {entries[key]!r}")
     unknown = {key: value for key, value in entries.items() if key not in ("location", "offset", "length")}
     if unknown:
         del tensor.external_data[:]

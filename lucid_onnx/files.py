@@ -68,6 +68,8 @@ def _mode_of(target: Path) -> int:
         return 0o666 & ~mask
     if not target.is_file():
         raise OSError(None, "it is a folder" if target.is_dir() else "it is not an ordinary file")
+    if not os.access(target, os.W_OK):
+        raise OSError(None, "it is read-only")
     return stat.S_IMODE(target.stat().st_mode)
 
 

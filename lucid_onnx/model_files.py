@@ -102,17 +102,19 @@ def write_ir(model: ir.Model, path: str | os.PathLike[str]) -> None:
     ['sample.onnx']
     """
     name = os.fspath(path)
+    path = os.path.realpath(path) if os.path.islink(path) else os.fspath(path)
     external = external_tensors(model)
     check_external(external, f"cannot write {name!r}")
     folder = os.path.realpath(Path(path).parent)
     moved = any(os.path.realpath(tensor.base_dir) != folder for tensor in external)
-    data = f"{name}.data"
-    check_apart([name, data] if moved else [name], external)
+    data = f"{path}.data"
+    check_apart([path, data] if moved else [path], external)
     if moved and os.path.islink(data):
         raise ArgumentError(f"cannot write {data!r}: it is a link, which onnx does not follow")
     with ExitStack() as stack:
-        beside = stack.enter_context(replacing(path))
+        # The model takes its place first: where it may not, the data of an older one must stay.
         offsets = copy_data(external, stack.enter_context(replacing(data))) if moved else None
+        beside = stack.enter_context(replacing(path))
         proto = to_proto(model, f"cannot write {name!r}", Path(data).name, offsets)
         beside.write_bytes(serialized(proto, name))
 

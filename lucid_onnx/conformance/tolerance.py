@@ -114,7 +114,8 @@ def judge(
     slack = FACTOR * eps * value_range
     low, high = (-np.inf, np.inf) if limits is None else (limits[0] - slack, limits[1] + slack)
     astray = (np.isfinite(truth) & ~np.isfinite(got)) | (got < low) | (got > high)
-    error = np.abs(got - truth, where=compared, out=np.zeros(truth.shape))[compared]
+    with np.errstate(invalid="ignore"):
+        error = np.abs(got - truth, where=compared, out=np.zeros(truth.shape))[compared]
     own = own[compared]
     return Verdict(
         max_error=float(error.max(initial=0)),

@@ -67,9 +67,7 @@ def replacement(sampling: Sampling, recipe: Recipe, operands: tuple[Operand, ...
     if sampling.dtype not in _FLOATS and sampling.mode != "nearest":
         result = _as_integers(op, result, sampling.dtype)
     declare_outputs(op, graph, [cast(op, result, sampling.dtype)], ["result"])
-    # Constants that hold NaN are folded as any other.
-    with np.errstate(all="ignore"):
-        finished = clean(new_model(graph), largest).graph
+    finished = clean(new_model(graph), largest).graph
     if recipe.guard:
         for node in finished:
             if node.op_type == sampling.op:

@@ -74,13 +74,13 @@ class Decision:
 
     def recipe(self, opset: int, finite: bool) -> Recipe:
         """What of this matters for the nodes that are built."""
-        extend = self.kernel is not None and self.kernel.form == "home"
+        extend = self.kernel is not None and self.kernel.form == "canonical"
         return Recipe(self.form, self.dtype, self.keep_image, self.guard, extend, opset, finite)
 
-    def why(self) -> str:
-        """The reason, in words."""
+    def why(self, opset: int) -> str:
+        """The reason, in words, why a node of a model at `opset` gets this."""
         if self.kernel is None:
-            return "the target has no kernel for it"
+            return f"the target has no kernel for it at opset {opset}"
         reasons = [f"the kernel is wrong for {', '.join(self.faults)}"] if self.faults else []
         if self.form != "keep" and self.kernel.slow:
             reasons.append(f"slow: {self.kernel.slow}")
@@ -117,7 +117,8 @@ def decide(target: Target, sampling: Sampling, opset: int, finite: bool, known_f
         form = _form(kernel, sampling, faults)
         if form is None:
             continue
-        return Decision(form, kernel, meeting, image != meeting, faults if form == "home" else ())
+        met = faults if form == "canonical" or sampling.op == "AffineGrid" else ()
+        return Decision(form, kernel, meeting, image != meeting, met)
     return Decision("expand", None, meeting)
 
 
@@ -168,10 +169,10 @@ def _form(kernel: Kernel, sampling: Sampling, faults: Sequence[str]) -> str | No
         if kernel.form == "expand":
             return "expand"
         is_home = kernel.form == "keep" or home_cell(cell) == cell
-        return "keep" if is_home and not faults else "home"
+        return "keep" if is_home and not faults else "canonical"
     # A kernel that lacks the cell may have that which the node is brought home to; rows of speed are no kernels.
     is_kernel = kernel.form == "keep" and kernel.channels is None
-    return "home" if is_kernel and _has(kernel, guarded_cell(cell)) else None
+    return "canonical" if is_kernel and _has(kernel, guarded_cell(cell)) else None
 
 
 def _has(kernel: Kernel, cell: Cell) -> bool:

@@ -6,6 +6,7 @@ by PyTorch's integers, or as constant inputs behind the grid, as ``aten::grid_sa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from lucid_onnx.reference.schema import (
     PADDING_MODES,
     SPATIAL_AXES,
     ArgumentError,
+    DtypeError,
     UnsupportedError,
 )
 
@@ -258,6 +260,8 @@ def replace_mapped(model: ir.Model, mapping: Mapping[str, str]) -> list[str]:
     list of str
         Names of the nodes.
     """
+    if not isinstance(mapping, Mapping) or not all(isinstance(text, str) for pair in mapping.items() for text in pair):
+        raise DtypeError(f"map must be a mapping of str to str, as {{'GridSample3D': 'GridSample'}}; got {mapping!r}")
     wanted = {_parse_key(key): (key, *_parse_value(key, value)) for key, value in mapping.items()}
     found: set[str] = set()
     names, domains = [], set()
@@ -279,7 +283,7 @@ def replace_mapped(model: ir.Model, mapping: Mapping[str, str]) -> list[str]:
 
 
 def _parse_key(key: str) -> tuple[str | None, str]:
-    domain, colons, op_type = key.rpartition("::")
+    domain, colons, op_type = key.strip().rpartition("::")
     if not op_type:
         raise ArgumentError(f"map: {key!r} names no operator; write GridSample3D or my.domain::GridSample3D")
     return (domain if colons else None), op_type
@@ -289,7 +293,12 @@ def _parse_value(key: str, value: str) -> tuple[str, dict[str, str]]:
     op, *given = (part.strip() for part in value.split(","))
     if op not in OPERATORS:
         raise ArgumentError(f"map: {key!r} must stand for {' or '.join(OPERATORS)}, got {op!r}")
-    pairs = dict(part.partition("=")[::2] for part in given)
+    pairs: dict[str, str] = {}
+    for part in given:
+        name, _, text = (piece.strip() for piece in part.partition("="))
+        if not text or name in pairs:
+            raise ArgumentError(f"map: {key!r} has {part!r}; each attribute is written once, as mode=bilinear")
+        pairs[name] = text
     unknown = [name for name in pairs if name not in _ATTRIBUTES[op]]
     if unknown:
         raise ArgumentError(f"map: {op} has no attribute {unknown[0]!r}; it has {', '.join(_ATTRIBUTES[op])}")
@@ -340,7 +349,7 @@ def _given(node: ir.Node, name: str, extra: Value | None, given: Mapping[str, st
             raise ArgumentError(f"{label(node)}: its input {extra.name!r}, the {name}, must be a constant number")
         return int(tensor.numpy().item())
     text = given.get(name)
-    return int(text) if text is not None and text.lstrip("-").isdigit() else text
+    return int(text) if text is not None and re.fullmatch(r"-?[0-9]{1,9}", text) else text
 
 
 def _decoded(node: ir.Node, name: str, value: int | str) -> int | str:

@@ -20,7 +20,7 @@ class Entry:
     what : str
         Rank, mode, padding mode, align_corners and dtype.
     action : str
-        kept, respelled, cast, brought home, guarded, expanded or folded.
+        kept, respelled, cast, canonicalised, guarded, expanded or folded.
     why : str
         The reason.
     source : str
@@ -64,7 +64,7 @@ class LoweringReport:
     >>> import lucid_onnx as lo
     >>> _, report = lo.lower(lo.operator_model("GridSample"), "tensorrt")
     >>> print(report)
-    nothing to do for tensorrt: no GridSample, no AffineGrid (opset 20)
+    tensorrt: no GridSample, no AffineGrid (opset 20)
     """
 
     target: str
@@ -86,7 +86,7 @@ class LoweringReport:
         if self.opset_after != self.opset_before:
             opset += f" to {self.opset_after}: {self.opset_why}"
         if not self.entries:
-            return f"nothing to do for {self.target}: no GridSample, no AffineGrid ({opset})"
+            return f"{self.target}: no GridSample, no AffineGrid ({opset})"
         counts = Counter(entry.action for entry in self.entries)
         lines = [f"{self.target}: {', '.join(f'{n} {action}' for action, n in counts.items())} ({opset})"]
         for entry in self.entries:
@@ -101,5 +101,5 @@ class LoweringReport:
         if self.dropped:
             lines.append(f"  dropped, since nothing calls them: {', '.join(self.dropped)}")
         if self.assume_finite:
-            lines.append("  coordinates and pixels are taken for finite: no guards")
+            lines.append("  coordinates and pixels are assumed to be finite: no guards")
         return "\n".join(lines)

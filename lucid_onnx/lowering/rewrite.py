@@ -25,7 +25,7 @@ from lucid_onnx.lowering.tables import TargetSource, find_target
 from lucid_onnx.lowering.targets import Target
 from lucid_onnx.model_files import read_model, to_proto
 from lucid_onnx.operators.finishing import check_opset
-from lucid_onnx.reference.schema import ArgumentError
+from lucid_onnx.reference.schema import ArgumentError, as_flag
 
 
 def lower(
@@ -81,7 +81,7 @@ def lower(
     tensorrt: 1 respelled (opset 20 to 19: the target has no kernel at opset 20)
       GridSample warp (4-D bilinear border align_corners=0 float32): respelled; a kernel that is right
       source: onnx-tensorrt docs/operators.md, onnxOpImporters.cpp; ...
-      coordinates and pixels are taken for finite: no guards
+      coordinates and pixels are assumed to be finite: no guards
     """
     rewritten = read_model(model, "lower")
     report = lower_ir(rewritten, target, opset, assume_finite, map)
@@ -97,6 +97,7 @@ def lower_ir(
 ) -> LoweringReport:
     """`lower`, in place. After an error the model is in no order."""
     table = find_target(target)
+    assume_finite = as_flag(assume_finite, "lower", "assume_finite")
     asked = None if opset is None else check_opset("lower", opset)
     versions = [scope.opset_imports[""] for scope in scopes(model) if "" in scope.opset_imports]
     if not versions:

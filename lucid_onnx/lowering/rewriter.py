@@ -65,15 +65,15 @@ class Rewriter:
         """Do what was decided, and say it."""
         if self._is_folded(node, sampling):
             return "folded", "theta and size are constants"
-        why = decision.why()
+        why = decision.why(self._opset)
         casts = decision.form != "expand" and not decision.keep_image and sampling.dtype != decision.dtype
         if decision.form == "keep" and not casts and sampling.grid_dtype == decision.dtype:
             return ("respelled" if self._spell(node, sampling) else "kept"), why
         if casts:
             why += f"; cast to {decision.dtype.numpy().name} and back"
         self._replace(node, sampling, decision.recipe(self._opset, finite))
-        if decision.form == "home":
-            return ("guarded" if decision.faults else "brought home"), why
+        if decision.form == "canonical":
+            return ("guarded" if decision.faults else "canonicalised"), why
         return ("cast" if decision.form == "keep" else "expanded"), why
 
     def _spell(self, node: ir.Node, sampling: Sampling) -> bool:

@@ -27,7 +27,7 @@ FINITE_FAULTS = ("reflected ties", "axis of one pixel")
 
 FORMS = {
     "keep": "the node is kept, its coordinates guarded where the kernel is wrong",
-    "home": "the coordinates are brought home, so that the node is kept in the cell that is fastest",
+    "canonical": "the grid is brought to a canonical form, so that the node is kept in the cell that is fastest",
     "expand": "the node is expanded into standard operators, because they are faster",
 }
 """What may be done with a node that has a kernel."""
@@ -109,7 +109,7 @@ class Kernel:
     def as_row(self) -> tuple[str, ...]:
         """The row for a terminal, under `COLUMNS`."""
         sampled = self.op == "GridSample"
-        corners = "both" if len(self.align_corners) == 2 else str(int(*self.align_corners))
+        corners = " ".join(str(int(corner)) for corner in self.align_corners)
         channels = "" if self.channels is None else f"; {_from_to(self.channels)} channels"
         return (
             self.op,
@@ -132,9 +132,9 @@ COLUMNS = (
     "rank",
     "modes",
     "padding",
-    "corners",
+    "align_corners",
     "dtypes",
-    "done",
+    "form",
     "wrong or slow",
 )
 """What `Kernel.as_row` gives."""
@@ -195,7 +195,7 @@ def _onnxruntime_cpu(opsets: tuple[int, int | None], dtypes: tuple[str, ...]) ->
 
     plan = "its plan of the sampling is shared by the channels only for zeros without align_corners"
     return (
-        row("home", ("bilinear",), f"{_ORT}; core/providers/cpu/tensor/grid_sample.cc", ranks=(4,), slow=plan),
+        row("canonical", ("bilinear",), f"{_ORT}; core/providers/cpu/tensor/grid_sample.cc", ranks=(4,), slow=plan),
         row(
             "keep",
             ("bilinear",),
@@ -214,7 +214,7 @@ def _onnxruntime_cpu(opsets: tuple[int, int | None], dtypes: tuple[str, ...]) ->
             channels=(0, 10),
         ),
         row(
-            "home",
+            "canonical",
             ("bicubic",),
             f"{_ORT}: up to 7 channels are faster in the kernel",
             ranks=(4,),

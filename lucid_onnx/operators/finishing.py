@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from operator import index
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 from onnx_ir.passes import Sequential
@@ -79,13 +80,15 @@ def clean(model: ir.Model, largest: int = FOLDED) -> ir.Model:
     names = [value.name for value in model.graph.outputs]
     # Before the folding, which takes values of one name for one value.
     passes.NameFixPass()(model)
-    optimizer.fold_constants(
-        model,
-        onnx_shape_inference=True,
-        input_size_limit=largest,
-        output_size_limit=largest,
-        should_fold=partial(_may_fold, largest=largest),
-    )
+    # What divides by a span of 0, or holds NaN, is folded as anything else.
+    with np.errstate(all="ignore"):
+        optimizer.fold_constants(
+            model,
+            onnx_shape_inference=True,
+            input_size_limit=largest,
+            output_size_limit=largest,
+            should_fold=partial(_may_fold, largest=largest),
+        )
     Sequential(
         passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
         passes.CommonSubexpressionEliminationPass(),

@@ -181,11 +181,11 @@ def as_array(value: npt.ArrayLike, operator: str, argument: str) -> Array:
         raise ArgumentError(f"{operator}: {argument} must be an array of numbers; {error}") from None
 
 
-def as_flag(align_corners: object, operator: str) -> bool:
-    """`align_corners` as a bool; None means False."""
-    if align_corners is None or isinstance(align_corners, bool | int | np.bool_ | np.integer):
-        return bool(align_corners)
-    raise DtypeError(f"{operator}: align_corners must be True, False or None; got {align_corners!r}")
+def as_flag(flag: object, operator: str, argument: str = "align_corners") -> bool:
+    """`flag` as a bool; None means False."""
+    if flag is None or isinstance(flag, bool | int | np.bool_ | np.integer):
+        return bool(flag)
+    raise DtypeError(f"{operator}: {argument} must be True, False or None; got {flag!r}")
 
 
 def compute_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -99,7 +100,8 @@ class Verification:
 
     def as_dict(self) -> dict[str, Any]:
         """The result for JSON."""
-        return {"ok": self.ok, **asdict(self)}
+        result: dict[str, Any] = _for_json({"ok": self.ok, **asdict(self)})
+        return result
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Header and rows for a terminal.
@@ -115,6 +117,15 @@ class Verification:
         nodes = [(row.node, row.what, row.inputs, *_numbers(row)) for row in self.rows]
         outputs = [(row.name, "output", "", *_numbers(row)) for row in self.outputs]
         return HEADER, [*nodes, *outputs]
+
+
+def _for_json(value: Any) -> Any:
+    """`value` with what JSON has no word for in words."""
+    if isinstance(value, dict):
+        return {key: _for_json(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_for_json(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _numbers(row: NodeRow | OutputRow) -> tuple[str, str, str, str]:

@@ -121,7 +121,8 @@ def _judge_y(site: Site, got: Array, values: Values) -> Verdict:
             seen = as_computed(grid_in(dtype), sizes, sampling.align_corners, meeting)
         else:
             seen = grid.astype(np.float32) if grid.dtype == np.float64 else grid
-        return grid_sample_nd(x.astype(dtype), seen, *how)
+        with np.errstate(over="ignore"):
+            return grid_sample_nd(x.astype(dtype), seen, *how)
 
     limits = None if sampling.mode == "bicubic" else image_limits(x)
     working = x.dtype if is_float else np.dtype(np.float64)

@@ -61,7 +61,7 @@ BAD = [
     (["here", *OUT], "cannot read 'here'"),
     (["external.onnx", *OUT], "the data of tensor 'w' is looked for in .*weights.bin"),
     (["model.onnx", *OUT, "--target", "abacus"], "unknown target 'abacus'; there are onnxruntime-cpu"),
-    (["model.onnx", *OUT, "--target", "broken.toml"], "'broken.toml' is no TOML"),
+    (["model.onnx", *OUT, "--target", "broken.toml"], "'broken.toml' is not valid TOML"),
     (["model.onnx", *OUT, "--target", "wrong.toml"], "wrong.toml: kernel 1: op has 'Resize'"),
     (["model.onnx", *OUT, "--target", "nowhere.toml"], "cannot read 'nowhere.toml'"),
     (["custom.onnx", *OUT, "--map", "Sample=GridSample"], "Sample node 's': it has no attribute padding_mode; give it"),
@@ -170,7 +170,7 @@ def test_the_map_is_taken(folder, capsys):
     assert call("lower", "custom.onnx", *OUT, "--map", mapping, "--target", "portable", "--verify") == 0
     out = capsys.readouterr().out
     assert "taken for GridSample or AffineGrid: s" in out
-    assert "The original is no witness" in out
+    assert "The original cannot serve as a reference" in out
 
 
 def test_a_model_may_be_lowered_onto_itself(folder):

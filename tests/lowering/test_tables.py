@@ -154,14 +154,14 @@ def row(**changes):
 
 
 BAD = [
-    ("name = ", "own.toml' is no TOML: Invalid value"),
-    ("\ufeff\x00", "own.toml' is no TOML"),
+    ("name = ", "own.toml' is not valid TOML: Invalid value"),
+    ("\ufeff\x00", "own.toml' is not valid TOML"),
     ('nmae = "x"', "unknown entry 'nmae'; there are name, extends, about, newest_opset, kernel"),
-    ("name = 3", "name must be a str, got 3"),
-    ('newest_opset = "22"', "newest_opset must be a int, got '22'"),
-    ("newest_opset = true", "newest_opset must be a int, got True"),
+    ("name = 3", "name must be a string, got 3"),
+    ('newest_opset = "22"', "newest_opset must be an integer, got '22'"),
+    ("newest_opset = true", "newest_opset must be an integer, got True"),
     ('extends = "abacus"', "it extends 'abacus'; there are onnxruntime-cpu, .*portable"),
-    ("kernel = 3", "kernel must be a list, got 3"),
+    ("kernel = 3", "kernel must be an array, got 3"),
     ("kernel = [3]", r"kernel 1: a row is written \[\[kernel\]\]"),
     (row(op=None), "kernel 1: op is missing"),
     (row(opsets=None), "kernel 1: opsets is missing"),
@@ -169,14 +169,14 @@ BAD = [
     (MINIMAL + row(source=None), "kernel 2: source is missing"),
     (row(op='"Resize"'), "kernel 1: op has 'Resize'; it may be GridSample, AffineGrid"),
     (row(modes='["linear"]'), "modes has 'linear'; it may be bilinear, nearest, bicubic"),
-    (row(modes='"bilinear"'), "modes must be a list, got 'bilinear'"),
+    (row(modes='"bilinear"'), "modes must be an array, got 'bilinear'"),
     (row(padding_modes='["wrap"]'), "padding_modes has 'wrap'; it may be zeros, border, reflection"),
     (row(ranks="[3]"), "ranks has 3; it may be 4, 5"),
     (row(dtypes='["int8"]'), "dtypes has 'int8'"),
     (row(grid='"none"'), "grid has 'none'; it may be same, any"),
-    (row(form='"drop"'), "form has 'drop'; it may be keep, home, expand"),
+    (row(form='"drop"'), "form has 'drop'; it may be keep, canonical, expand"),
     (row(wrong='["slow"]'), "wrong has 'slow'; it may be non-finite"),
-    (row(align_corners="[2]"), "align_corners has 2; it may be False, True"),
+    (row(align_corners="[2]"), "align_corners has 2; it may be false, true"),
     (row(opsets="[]"), r"opsets is one integer or two, from and to; got \[\]"),
     (row(opsets="[16, 17, 18]"), r"opsets is one integer or two"),
     (row(opsets='["16"]'), r"opsets is one integer or two"),
@@ -209,5 +209,5 @@ def test_an_unknown_target_is_one_clear_error(name, message):
 def test_a_file_that_is_no_text_is_one_clear_error(tmp_path):
     path = tmp_path / "own.toml"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ArgumentError, match=r"own.toml' is no TOML"):
+    with pytest.raises(ArgumentError, match=r"own.toml' is not valid TOML"):
         find_target(path)
