@@ -12,6 +12,9 @@ taps beyond the image are not read there, an infinite pixel under a tap without 
 must be exact, also at ties: its pixel is computed here, and the kernel is handed the centre of it. Cubic with
 reflection reads an image that is extended by two mirrored pixels. Where the coordinate is not finite, it is
 replaced by where it should land; where NaN should come out, that is added to the result.
+
+The price: beside -1 a float32 has steps of 2^-24, so a coordinate there is known to n * 2^-25 pixels once it has
+been moved, however small its distance from the edge was before.
 """
 
 from __future__ import annotations
