@@ -77,7 +77,7 @@ def test_the_reference_imports_nothing_of_onnx(module):
 TWINS = ("coordinates", "interpolation", "affine_grid", "grid_sample")
 ONE_COLUMN = {
     # what only one column has, and why
-    "grid_sample": {"_scatter_add", "grid_sample_nd", "grid_sample_nd_backward", "_named_taps", "coordinate_planes"},
+    "grid_sample": {"_scatter_add", "grid_sample_nd", "grid_sample_nd_backward", "_named_taps"},
     "affine_grid": {"_sizes"},
     "interpolation": set(),
     "coordinates": set(),

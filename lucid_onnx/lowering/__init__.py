@@ -2,8 +2,9 @@
 
 from lucid_onnx.lowering.report import Entry, LoweringReport
 from lucid_onnx.lowering.rewrite import lower, lower_ir
+from lucid_onnx.lowering.rows import COLUMNS, FAULTS, Kernel, Target
 from lucid_onnx.lowering.tables import find_target
-from lucid_onnx.lowering.targets import COLUMNS, FAULTS, TARGETS, Kernel, Target
+from lucid_onnx.lowering.targets import TARGETS
 
 __all__ = [
     "COLUMNS",

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from lucid_onnx.lowering.decide import has_kernel
 from lucid_onnx.lowering.nodes import Sampling
 from lucid_onnx.lowering.opsets import first_obstacle
-from lucid_onnx.lowering.targets import Target
+from lucid_onnx.lowering.rows import Target
 from lucid_onnx.operators.finishing import OLDEST_OPSET, newest_opset
 from lucid_onnx.reference.schema import UnsupportedError
 

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from lucid_onnx.lowering.kernels import Cell, guarded_cell, home_cell
 from lucid_onnx.lowering.nodes import Sampling
-from lucid_onnx.lowering.targets import FINITE_FAULTS, Kernel, Target
+from lucid_onnx.lowering.rows import FINITE_FAULTS, Kernel, Target
 
 
 @dataclass(frozen=True)

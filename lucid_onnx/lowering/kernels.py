@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from lucid_onnx.lowering.targets import RENAMED
+from lucid_onnx.lowering.rows import RENAMED
 from lucid_onnx.operators import cells
 from lucid_onnx.operators.building import Builder, Value, dims, known_shape, named, reshape
 from lucid_onnx.reference.schema import ONNX_MODES

@@ -56,6 +56,8 @@ class LoweringReport:
         Names of other nodes that had to change with the opset.
     mapped : list of str
         Names of nodes of custom operators that were taken for one of the two.
+    unmapped : list of str
+        Custom operators whose names say that they sample, but that no mapping names.
     dropped : list of str
         Names of functions that sample but that nothing calls.
 
@@ -75,6 +77,7 @@ class LoweringReport:
     opset_why: str = ""
     converted: list[str] = field(default_factory=list)
     mapped: list[str] = field(default_factory=list)
+    unmapped: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
@@ -85,8 +88,10 @@ class LoweringReport:
         opset = f"opset {self.opset_before}"
         if self.opset_after != self.opset_before:
             opset += f" to {self.opset_after}: {self.opset_why}"
+        hint = [f"  left alone; name them in a map if they are one of the two: {', '.join(self.unmapped)}"]
         if not self.entries:
-            return f"{self.target}: no GridSample, no AffineGrid ({opset})"
+            none = f"{self.target}: no GridSample, no AffineGrid ({opset})"
+            return "\n".join([none, *(hint if self.unmapped else [])])
         counts = Counter(entry.action for entry in self.entries)
         lines = [f"{self.target}: {', '.join(f'{n} {action}' for action, n in counts.items())} ({opset})"]
         for entry in self.entries:
@@ -98,6 +103,8 @@ class LoweringReport:
             lines.append(f"  taken for GridSample or AffineGrid: {', '.join(self.mapped)}")
         if self.converted:
             lines.append(f"  changed with the opset: {', '.join(self.converted)}")
+        if self.unmapped:
+            lines += hint
         if self.dropped:
             lines.append(f"  dropped, since nothing calls them: {', '.join(self.dropped)}")
         if self.assume_finite:

@@ -17,12 +17,13 @@ from lucid_onnx.files import ModelSource
 from lucid_onnx.lowering.choose import choose_opset
 from lucid_onnx.lowering.functions import specialize
 from lucid_onnx.lowering.inference import infer, types_of_now
-from lucid_onnx.lowering.nodes import is_sampling, read, replace_mapped, scopes, walk
+from lucid_onnx.lowering.mapping import lookalikes, replace_mapped
+from lucid_onnx.lowering.nodes import is_sampling, read, scopes, walk
 from lucid_onnx.lowering.opsets import convert_opset
 from lucid_onnx.lowering.report import LoweringReport
 from lucid_onnx.lowering.rewriter import Rewriter
+from lucid_onnx.lowering.rows import Target
 from lucid_onnx.lowering.tables import TargetSource, find_target
-from lucid_onnx.lowering.targets import Target
 from lucid_onnx.model_files import read_model, to_proto
 from lucid_onnx.operators.finishing import check_opset
 from lucid_onnx.reference.schema import ArgumentError, as_flag
@@ -105,7 +106,8 @@ def lower_ir(
     before = model.graph.opset_imports.setdefault("", max(versions))
     report = LoweringReport(table.name, before, before, assume_finite)
     with types_of_now(model):
-        report.mapped = replace_mapped(model, map or {})
+        report.mapped = replace_mapped(model, {} if map is None else map)
+        report.unmapped = lookalikes(model)
         if any(is_sampling(node) for scope in scopes(model) for node in walk(scope)) or asked is not None:
             _rewrite(model, report, table, asked)
     return report

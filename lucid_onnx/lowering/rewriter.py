@@ -14,8 +14,8 @@ from lucid_onnx.lowering.kernels import FAR
 from lucid_onnx.lowering.nodes import GUARDED, Sampling, constant_of, is_sampling, read, scopes, walk
 from lucid_onnx.lowering.precision import Raiser
 from lucid_onnx.lowering.report import Entry, LoweringReport
+from lucid_onnx.lowering.rows import RENAMED, Target
 from lucid_onnx.lowering.splice import Splicer, set_strings
-from lucid_onnx.lowering.targets import RENAMED, Target
 from lucid_onnx.operators.building import Value
 from lucid_onnx.operators.finishing import FOLDED
 from lucid_onnx.reference.schema import ONNX_MODES, TAPS

@@ -26,7 +26,8 @@ from typing import Any, TypeAlias
 
 from lucid_onnx.files import check_readable
 from lucid_onnx.lowering.nodes import OPERATORS
-from lucid_onnx.lowering.targets import FAULTS, FORMS, GRIDS, RENAMED, TARGETS, Kernel, Target
+from lucid_onnx.lowering.rows import FAULTS, FORMS, GRIDS, RENAMED, Kernel, Target
+from lucid_onnx.lowering.targets import TARGETS
 from lucid_onnx.operators.finishing import OLDEST_OPSET
 from lucid_onnx.reference.schema import FLOAT_DTYPES, MODES, PADDING_MODES, SPATIAL_AXES, ArgumentError, DtypeError
 

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from lucid_onnx.files import ModelSource, as_proto
 from lucid_onnx.lowering.inference import infer
-from lucid_onnx.lowering.nodes import replace_mapped
+from lucid_onnx.lowering.mapping import replace_mapped
 from lucid_onnx.model_files import read_model
 from lucid_onnx.reference.schema import ArgumentError, Array, LucidError, no_such
 from lucid_onnx.verification.inputs import BORDERS, FAR, SIZES, Sizes, is_needed, make_inputs, roles

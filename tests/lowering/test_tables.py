@@ -6,7 +6,7 @@ import pytest
 from lowering.sampling import grid_sample_model, left, parsed
 
 from lucid_onnx.lowering import COLUMNS, FAULTS, TARGETS, Kernel, Target, find_target, lower
-from lucid_onnx.lowering.targets import FORMS, GRIDS
+from lucid_onnx.lowering.rows import FORMS, GRIDS
 from lucid_onnx.operators.model import TARGETS as NAMES
 from lucid_onnx.reference.schema import FLOAT_DTYPES, MODES, PADDING_MODES, ArgumentError
 
