@@ -166,8 +166,9 @@ def lower(options: argparse.Namespace) -> int:
 
     mapping = dict(_mapping(text) for text in options.map)
     feeds = None if options.inputs is None else read_arrays(options.inputs)
+    how = (options.target, options.opset, options.assume_finite, mapping)
     model = read_model(options.model, "lower")
-    report = lower_ir(model, options.target, options.opset, options.assume_finite, mapping)
+    (report,) = [lower_ir(part, *how) for part in _progress("lowering")([model])]
     verified = None
     if options.verify or feeds is not None:
         from lucid_onnx.verification import verify
@@ -176,9 +177,9 @@ def lower(options: argparse.Namespace) -> int:
             verify(options.model, model, feeds, mapping, options.assume_finite)
             for _ in _progress("verifying")([options.output])
         ]
-    write_ir(model, options.output)
+    files = write_ir(model, options.output)
     if options.json:
-        result = {"model": options.output, **report.as_dict()}
+        result = {"model": options.output, "files": files, **report.as_dict()}
         print(json.dumps(result if verified is None else {**result, "verified": verified.as_dict()}, indent=2))
     else:
         print(report)
@@ -191,8 +192,7 @@ def lower(options: argparse.Namespace) -> int:
                 print(f"\nThe original cannot serve as a reference: {verified.original_error}")
             for note in verified.notes:
                 print(f"\nNote: {note}")
-        data = f" and {options.output}.data" if os.path.exists(f"{options.output}.data") else ""
-        print(f"\nWrote {options.output}{data}.")
+        print(f"\nWrote {' and '.join(files)}.")
     return int(verified is not None and not verified.ok)
 
 

@@ -80,11 +80,16 @@ def read_model(source: ModelSource, caller: str = "read_model") -> ir.Model:
     return model
 
 
-def write_ir(model: ir.Model, path: str | os.PathLike[str]) -> None:
+def write_ir(model: ir.Model, path: str | os.PathLike[str]) -> list[str]:
     """Write a model, whole or not at all; embedded tensors stay embedded, external ones external.
 
     Where the external tensors lie in the folder of `path` they stay as they are. Otherwise all of them are copied, in
     pieces, into one file beside `path`, named as it is with ``.data`` after it. `model` stays what it was.
+
+    Returns
+    -------
+    list of str
+        The files that were written.
 
     Raises
     ------
@@ -97,8 +102,8 @@ def write_ir(model: ir.Model, path: str | os.PathLike[str]) -> None:
     >>> import tempfile
     >>> import lucid_onnx as lo
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_ir(read_model(lo.operator_model("GridSample")), f"{folder}/sample.onnx")
-    ...     os.listdir(folder)
+    ...     written = write_ir(read_model(lo.operator_model("GridSample")), f"{folder}/sample.onnx")
+    ...     [os.path.basename(name) for name in written]
     ['sample.onnx']
     """
     name = os.fspath(path)
@@ -117,6 +122,7 @@ def write_ir(model: ir.Model, path: str | os.PathLike[str]) -> None:
         beside = stack.enter_context(replacing(path))
         proto = to_proto(model, f"cannot write {name!r}", Path(data).name, offsets)
         beside.write_bytes(serialized(proto, name))
+    return [name, data] if moved else [name]
 
 
 def _parse(path: str | os.PathLike[str], subject: str) -> onnx.ModelProto:

@@ -82,3 +82,15 @@ def test_places_that_cannot_be_written_are_named(tmp_path):
 def test_reading_and_writing_files_alone_needs_no_onnx():
     script = "import sys, lucid_onnx.files; assert not {'onnx', 'onnx_ir'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_read_only_file_is_not_replaced(tmp_path, monkeypatch):
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+    path.chmod(0o444)
+    # An administrator may write anywhere, so that permissions alone are no test.
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)
+    with pytest.raises(ArgumentError, match=r"cannot write .*file.txt.: it is read-only"):
+        write(path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,5 +1,6 @@
 """Models keep all they hold when they are read and written; what would be lost or is not valid is refused."""
 
+import errno
 import os
 
 import numpy as np
@@ -199,3 +200,33 @@ def test_a_model_too_large_for_a_protobuf_is_refused(folder):
     with pytest.raises(ArgumentError, match=r"cannot write 'out.onnx': the embedded tensors exceed the 2 GB"):
         write_ir(model, "out.onnx")
     assert listing(folder) == ["weights.bin"]
+
+
+def test_a_model_that_cannot_take_its_place_leaves_an_older_data_file_alone(folder, monkeypatch):
+    def refuse(source, target, replace=os.replace):
+        if os.fspath(target).endswith(".onnx"):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        replace(source, target)
+
+    model = read_model(given_as("path", rich_model(external), folder))
+    (folder / "out").mkdir()
+    for name in ("out.onnx", "out.onnx.data"):
+        (folder / "out" / name).write_text("old")
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(ArgumentError, match=r"cannot write 'out/out.onnx': Permission denied"):
+        write_ir(model, "out/out.onnx")
+    assert {path.name: path.read_text() for path in (folder / "out").iterdir()} == {
+        "out.onnx": "old",
+        "out.onnx.data": "old",
+    }
+
+
+def test_behind_a_link_the_data_lies_beside_the_model_itself(folder):
+    model = read_model(given_as("path", rich_model(external), folder))
+    for name in ("out", "real"):
+        (folder / name).mkdir()
+    (folder / "out" / "link.onnx").symlink_to("../real/new.onnx")
+    write_ir(model, "out/link.onnx")
+    assert (folder / "out" / "link.onnx").is_symlink()
+    assert listing(folder / "real") == ["new.onnx", "new.onnx.data"]
+    assert read_model("real/new.onnx").graph.initializers["b"].const_value.numpy().shape == (3,)

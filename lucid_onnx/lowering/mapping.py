@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from lucid_onnx.lowering.nodes import INPUTS, OPERATORS, constant_of, is_sampling, label, scopes, walk
+from lucid_onnx.lowering.nodes import INPUTS, OPERATORS, constant_of, is_sampling, label, scopes, text_of, walk
 from lucid_onnx.operators.building import Value
 from lucid_onnx.reference.schema import MODES, ONNX_MODES, PADDING_MODES, ArgumentError, DtypeError
 
@@ -136,7 +136,7 @@ def _given(node: ir.Node, name: str, extra: Value | None, given: Mapping[str, st
                     f"{label(node)}: its attribute {spelled} is that of the function that it is in; inline the function"
                 )
             if attribute.type == ir.AttributeType.STRING:
-                return attribute.as_string()
+                return text_of(node, spelled, attribute)
             if attribute.type == ir.AttributeType.INT:
                 return attribute.as_int()
             raise ArgumentError(f"{label(node)}: its attribute {spelled} is neither a string nor an integer")

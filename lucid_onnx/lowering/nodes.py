@@ -210,10 +210,14 @@ def _string(node: ir.Node, name: str, default: str) -> str:
         return default
     if attribute.is_ref() or attribute.type != ir.AttributeType.STRING:
         raise ArgumentError(f"{label(node)}: its attribute {name} must be a string")
-    try:
-        return attribute.as_string()
-    except UnicodeDecodeError:
-        raise ArgumentError(f"{label(node)}: its attribute {name} is no text") from None
+    return text_of(node, name, attribute)
+
+
+def text_of(node: ir.Node, name: str, attribute: ir.Attr) -> str:
+    """A string attribute; bytes that are no UTF-8 stay bytes in onnx_ir."""
+    if not isinstance(attribute.value, str):
+        raise ArgumentError(f"{label(node)}: its attribute {name} is not text")
+    return attribute.value
 
 
 def _flag(node: ir.Node) -> bool:

@@ -51,7 +51,7 @@ class Forward:
     ) -> None:
         shape = known_shape(x, "x")
         check_grid_sample(shape, known_shape(grid, "grid"), mode, padding_mode, "grid_sample")
-        self.rank = len(shape)
+        self.rank, self._shape = len(shape), shape
         dtype = compute_dtype(float_dtype_of(x, "grid_sample", "x"), float_dtype_of(grid, "grid_sample", "grid"))
         self.op = op = typed(op, dtype)
         self._grid, self._mode = grid, mode
@@ -98,7 +98,7 @@ class Forward:
 
         onnxruntime takes an Expand to no channels for one that may be left out.
         """
-        channels, points = known_shape(self._image, "x")[1], known_shape(self._grid, "grid")[:-1]
+        channels, points = self._shape[1], known_shape(self._grid, "grid")[:-1]
         if channels == 0:
             return True
         if channels is None or None in points:

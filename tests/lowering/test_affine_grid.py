@@ -91,6 +91,7 @@ def test_kernel_is_kept_unless_an_axis_may_have_one_pixel(target, size, align_co
     lowered, report = lower(affine_model(4, align_corners, "float32", size=size), target)
     assert left(lowered) == (["AffineGrid"] if kept else [])
     assert [entry.action for entry in report.entries] == ["kept" if kept else "expanded"]
+    assert ("axis of one pixel" in report.entries[0].why) == (not kept)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from lowering.sampling import left, operators, run
+from lowering.sampling import left, operators, parsed, run
 from onnx import TensorProto, helper, numpy_helper
 
 from lucid_onnx.lowering import TARGETS, lower
@@ -145,6 +145,10 @@ def test_wrong_attributes_are_one_clear_error(attributes, message):
         ({"GridSample3D": "GridSample,modus=linear"}, r"GridSample has no attribute 'modus'; it has mode,"),
         ({"GridSample3D": "GridSample,mode=9"}, r"mode is 9"),
         ({"GridSample3D": "AffineGrid,mode=linear"}, r"AffineGrid has no attribute 'mode'"),
+        ({"GridSample3D": "GridSample,mode=--1"}, r"mode is '--1'; it must be one of bilinear, nearest, bicubic"),
+        ({"GridSample3D": "GridSample,mode"}, r"has 'mode'; each attribute is written once, as mode=bilinear"),
+        ({"GridSample3D": "GridSample,mode="}, r"has 'mode='; each attribute is written once"),
+        ({"GridSample3D": "GridSample,mode=1,mode=1"}, r"has 'mode=1'; each attribute is written once"),
     ],
 )
 def test_a_mapping_that_does_not_fit_is_one_clear_error(mapping, message):
@@ -205,3 +209,39 @@ def test_without_a_mapping_a_custom_operator_stays():
     lowered, report = lower(model, "portable")
     assert operators(lowered) == ["Identity", "GridSample3D", "Relu"]
     assert (report.mapped, report.entries) == ([], [])
+    assert report.unmapped == ["my.domain::GridSample3D"]
+    assert str(report).splitlines()[1] == (
+        "  left alone; name them in a map if they are one of the two: my.domain::GridSample3D"
+    )
+
+
+@pytest.mark.parametrize("op_type", ["grid_sampler", "GridSampler3D", "affine_grid_generator", "AffineGridND"])
+def test_a_custom_operator_that_sounds_like_one_of_the_two_is_named(op_type):
+    _, report = lower(custom_model(op_type))
+    assert report.unmapped == [f"my.domain::{op_type}"]
+
+
+@pytest.mark.parametrize("function", [False, True], ids=["mapped", "function"])
+def test_nothing_is_named_that_is_known(function):
+    model, mapping = custom_model(mode=0, padding_mode=0, align_corners=0), {"GridSample3D": "GridSample"}
+    if function:
+        body = [helper.make_node("Identity", ["a"], ["b"])]
+        model.functions.append(
+            helper.make_function("my.domain", "GridSample3D", ["a", "g"], ["b"], body, [helper.make_opsetid("", 20)])
+        )
+    _, report = lower(model, map={} if function else mapping)
+    assert report.unmapped == []
+
+
+def test_an_attribute_that_the_caller_of_a_function_chooses_is_one_clear_error():
+    text = """
+        g (float[N, 2, H, W] x, float[N, 3, 4, 2] grid) => (float[N, 2, 3, 4] y)
+        { y = local.Warp <how = "linear"> (x, grid) }
+        <domain: "local", opset_import: ["" : 20, "own" : 1]> Warp <how> (image, points) => (y) {
+            [s] y = own.Sample <mode: string = @how, padding_mode = "zeros", align_corners = 0> (image, points)
+        }"""
+    with pytest.raises(
+        ArgumentError, match=r"Sample node 's': its attribute mode is that of the function .*inline"
+    ) as e:
+        lower(parsed(text, more=', "local" : 1'), map={"Sample": "GridSample"})
+    assert "\n" not in str(e.value)

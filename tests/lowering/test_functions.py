@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 import pytest
 from lowering.sampling import nodes, run
+from onnx import helper, numpy_helper
 
 from lucid_onnx.lowering import TARGETS, lower
 from lucid_onnx.reference import grid_sample
@@ -156,3 +157,61 @@ def test_a_call_that_is_not_reached_by_types_is_one_clear_error(target):
 def parsed_with_other(text):
     """A model that calls an operator of another domain, of which nothing is known."""
     return onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 20{LOCAL}, "other" : 1]>\n{text}')
+
+
+def large_grid(changed):
+    """1250 numbers, of which the one in the middle may differ."""
+    grid = np.random.default_rng(1).uniform(-1, 1, (1, 25, 25, 2)).astype(np.float32)
+    grid[0, 12, 12] = changed
+    return grid
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_large_tensors_of_the_call_that_differ_in_the_middle_only(target):
+    grids = [large_grid(0.25), large_grid(-0.5)]
+    made = model("""
+        g (float[1, 2, 5, 4] x) => (float[1, 2, 25, 25] a, float[1, 2, 25, 25] b)
+        { a = local.Warp (x) b = local.Warp (x) }
+        <domain: "local", opset_import: ["" : 20]> Warp <points> (image) => (y) {
+            grid = Constant <value: tensor = @points> ()
+            y = GridSample (image, grid)
+        }""")
+    for node, grid in zip(made.graph.node, grids, strict=True):
+        node.attribute.append(helper.make_attribute("points", numpy_helper.from_array(grid)))
+    lowered, report = lower(made, target)
+    assert len(report.entries) == 2
+    check(lowered, {"x": X[:1]}, *(grid_sample(X[:1], grid) for grid in grids))
+
+
+@pytest.mark.parametrize(("inner", "mode"), [('how: string = "nearest"', "nearest"), ("how", "bilinear")])
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_attribute_that_is_left_out_gets_the_default_of_the_inner_function(target, inner, mode):
+    text = NESTED.replace(' <outer = "nearest">', "").replace("Warp <how> (", f"Warp <{inner}> (")
+    lowered, _ = lower(model(text), target)
+    expected = grid_sample(X, GRID, mode, "border") + grid_sample(X, GRID, "bilinear", "border")
+    check(lowered, {"x": X, "grid": GRID}, expected)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_function_of_another_opset_than_the_model(target):
+    text = RANKS.replace('["" : 20]', '["" : 17]')
+    made = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 19{LOCAL}]>\n{text}')
+    lowered, _ = lower(made, target)
+    versions = {i.version for f in (lowered, *lowered.functions) for i in f.opset_import if i.domain == ""}
+    assert len(versions) == 1
+    half, half_grid = X.astype(np.float16), GRID.astype(np.float16)
+    feed = {"x": X, "grid": GRID, "half": half, "half_grid": half_grid, "volume": VOLUME, "points": POINTS}
+    results = [
+        grid_sample(image.astype(np.float32), grid.astype(np.float32), padding_mode="border")
+        for image, grid in ((X, GRID), (half, half_grid), (VOLUME, POINTS))
+    ]
+    check(lowered, feed, *results, tolerance=2e-3)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_main_graph_that_imports_the_domain_of_its_functions_only(target):
+    made = model(NESTED)
+    del made.opset_import[0]
+    lowered, _ = lower(made, target)
+    expected = sum(grid_sample(X, GRID, mode, "border") for mode in ("nearest", "bilinear"))
+    check(lowered, {"x": X, "grid": GRID}, expected)

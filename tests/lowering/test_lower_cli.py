@@ -178,6 +178,14 @@ def test_a_model_may_be_lowered_onto_itself(folder):
     assert left(onnx.load("model.onnx")) == []
 
 
+def test_what_replaces_its_own_file_is_compared_with_what_was_there(folder, capsys):
+    assert call("lower", "model.onnx", "-o", "model.onnx", "--target", "portable", "--verify", "--json") == 0
+    verified = json.loads(capsys.readouterr().out)["verified"]
+    assert [row["node"] for row in verified["rows"]] == ["sample", "sample"]
+    assert [row["name"] for row in verified["outputs"]] == ["Y"]
+    assert left(onnx.load("model.onnx")) == []
+
+
 def test_targets_shows_every_row_and_source(capsys):
     assert call("targets") == 0
     out = " ".join(capsys.readouterr().out.split())

@@ -192,3 +192,70 @@ def test_integers_on_the_way_are_not_raised():
     expected = grid_sample(x.astype("f"), grids[which].astype("f"))
     (y,) = run(lowered, {"x": x, "grids": grids, "which": which})
     np.testing.assert_allclose(y.astype("f"), expected, rtol=2e-3, atol=2e-3)
+
+
+TWICE = """
+    g (bool c, float16[N, 2, H, W] x, float16[N, 3, 4, 2] flow) => (float16[N, 2, 3, 4] y) {
+        grid = Add (flow, flow)
+        y = If (c) <
+            then_branch = then () => (float16[N, 2, 3, 4] t) { t = GridSample <padding_mode = "border"> (x, grid) },
+            else_branch = other () => (float16[N, 2, 3, 4] e) { e = GridSample <mode = "nearest"> (x, grid) }>
+    }"""
+LATER = """
+    g (bool c, float16[N, 2, H, W] x, float16[N, 3, 4, 2] flow) => (float16[N, 2, 3, 4] y, float16[N, 2, 3, 4] z) {
+        grid = Add (flow, flow)
+        y = If (c) <
+            then_branch = then () => (float16[N, 2, 3, 4] t) { t = GridSample <padding_mode = "border"> (x, grid) },
+            else_branch = other () => (float16[N, 2, 3, 4] e) {
+                inner = Add (flow, flow)
+                e = GridSample <mode = "nearest"> (x, inner) }>
+        z = GridSample <padding_mode = "border"> (x, grid)
+    }"""
+FUNCTION = """
+    g (bool c, float16[N, 2, H, W] x, float16[N, 3, 4, 2] flow) => (float16[N, 2, 3, 4] y) {
+        y = local.Choose (c, x, flow)
+    }
+    <domain: "local", opset_import: ["" : 20]> Choose (c, image, points) => (y) {
+        grid = Add (points, points)
+        y = If (c) <
+            then_branch = then () => (t) { t = GridSample <padding_mode = "border"> (image, grid) },
+            else_branch = other () => (e) { e = GridSample <mode = "nearest"> (image, grid) }>
+    }"""
+
+
+@pytest.mark.parametrize("condition", [True, False])
+@pytest.mark.parametrize("text", [TWICE, LATER, FUNCTION], ids=["both branches", "and later", "in a function"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_grid_that_branches_share_is_raised_where_all_can_read_it(target, text, condition):
+    lowered, _ = lower(parsed(text, more=', "local" : 1'), target)
+    onnx.checker.check_model(lowered, full_check=True)
+    rng = cells.generator("branches")
+    x = rng.normal(size=(2, 2, 5, 4)).astype(np.float16)
+    flow = rng.uniform(-0.6, 0.6, (2, 3, 4, 2)).astype(np.float16)
+    y, *others = run(lowered, {"c": np.array(condition), "x": x, "flow": flow})
+    wide, grid = x.astype(np.float32), 2 * flow.astype(np.float32)
+    border = grid_sample(wide, grid, padding_mode="border")
+    np.testing.assert_allclose(y, border if condition else grid_sample(wide, grid, "nearest"), rtol=2e-3, atol=2e-3)
+    for z in others:
+        np.testing.assert_allclose(z, border, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_what_is_converted_between_has_one_dtype_a_node(dtype):
+    made = parsed(f"""
+        g ({dtype}[1, 2, 5, 4] x, {dtype}[1, 3, 4, 2] flow) => ({dtype}[1, 2, 3, 4] y) {{
+            smooth = Gelu (x)
+            bent = Gelu <approximate = "tanh"> (flow)
+            grid = Add (bent, flow)
+            z = GridSample <padding_mode = "border"> (smooth, grid)
+            y = Gelu (z)
+        }}""")
+    lowered, _ = lower(made, "tensorrt")
+    assert "Gelu" not in operators(lowered)
+    onnx.checker.check_model(lowered, full_check=True)
+    inferred = onnx.shape_inference.infer_shapes(lowered, strict_mode=True).graph
+    types = {value.name: value.type.tensor_type.elem_type for value in (*inferred.input, *inferred.value_info)}
+    types |= {tensor.name: tensor.data_type for tensor in inferred.initializer}
+    for node in nodes(lowered):
+        if node.op_type in ("Add", "Sub", "Mul", "Div", "Pow", "Min", "Max", "GridSample"):
+            assert len({types[name] for name in node.input}) == 1, node

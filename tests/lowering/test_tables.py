@@ -182,6 +182,15 @@ BAD = [
     (row(opsets='["16"]'), r"opsets is one integer or two"),
     (row(opsets="[20, 19]"), r"opsets ends before it begins: \[20, 19\]"),
     (row(channels="[-1]"), r"channels is one integer or two"),
+    (row(opsets="[15]"), "kernel 1: GridSample came with opset 16, got opsets from 15"),
+    (row(op='"AffineGrid"', opsets="[16, 19]"), "kernel 1: AffineGrid came with opset 20, got opsets from 16"),
+    (row(op='"AffineGrid"', opsets="[20]", form='"canonical"'), "kernel 1: AffineGrid has no canonical form"),
+    (row(ranks="[]"), "kernel 1: ranks is empty"),
+    (row(modes="[]"), "kernel 1: modes is empty"),
+    (row(dtypes="[]"), "kernel 1: dtypes is empty"),
+    (row(align_corners="[0]"), "align_corners has 0; it may be false, true"),
+    ("newest_opset = 10", "newest_opset must be 16 or newer, got 10"),
+    ("deep = " + "[" * 3000, "own.toml' is not valid TOML"),
     (row(speed="3"), "kernel 1: unknown entry 'speed'; there are op, opsets, source"),
 ]
 
