@@ -46,7 +46,6 @@ class Constant:
         return ir.Tensor(array, dtype=self.dtype)
 
 
-@lru_cache(maxsize=64)
 def replacement(sampling: Sampling, recipe: Recipe, operands: tuple[Operand, ...], largest: int = FOLDED) -> ir.Graph:
     """Graph with the inputs and the output of a node, that does what was decided. It is shared: change nothing in it.
 
@@ -59,11 +58,17 @@ def replacement(sampling: Sampling, recipe: Recipe, operands: tuple[Operand, ...
     largest : int
         Elements up to which what is known is computed beforehand.
     """
+    large = any(operand.constant is not None and len(operand.constant.content) > 1024 for operand in operands)
+    build = _built if large else _shared
+    return build(sampling, recipe, operands, largest)
+
+
+def _built(sampling: Sampling, recipe: Recipe, operands: tuple[Operand, ...], largest: int) -> ir.Graph:
     graph = ir.Graph([], [], nodes=[], opset_imports={"": recipe.opset}, name=sampling.op)
     values = [_operand(graph, name, operand) for name, operand in zip(INPUTS[sampling.op], operands, strict=True)]
     op = GraphBuilder(graph).op
-    build = _affine_grid if sampling.op == "AffineGrid" else _grid_sample
-    result = build(op, sampling, recipe, *values)
+    make = _affine_grid if sampling.op == "AffineGrid" else _grid_sample
+    result = make(op, sampling, recipe, *values)
     if sampling.dtype not in _FLOATS and sampling.mode != "nearest":
         result = _as_integers(op, result, sampling.dtype)
     declare_outputs(op, graph, [cast(op, result, sampling.dtype)], ["result"])
@@ -73,6 +78,10 @@ def replacement(sampling: Sampling, recipe: Recipe, operands: tuple[Operand, ...
             if node.op_type == sampling.op:
                 node.metadata_props[GUARDED] = "yes"
     return finished
+
+
+_shared = lru_cache(maxsize=64)(_built)
+"""Graphs of nodes that are alike are built once; those that hold large constants are not kept."""
 
 
 def _operand(graph: ir.Graph, name: str, operand: Operand) -> Value:
