@@ -186,6 +186,7 @@ DOWN = {
         "g (float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,4] y) { y = LayerNormalization(x, s, b) }",
     ),
     "Mish": (18, 16, "g (float[2,3] x) => (float[2,3] y) { y = Mish(x) }"),
+    "Swish by default": (24, 16, "g (float[2,3] x) => (float[2,3] y) { y = Swish(x) }"),
     "GroupNormalization": (
         21,
         16,

@@ -166,6 +166,7 @@ def _body(alone: LoneNode, opset: int) -> Outcome:
     """The body of the operator of a node, brought to `opset` by these same plans."""
     proto = alone.model()
     operator = proto.graph.node[0].op_type
+    _state_defaults(proto.graph.node[0], alone.source)
     try:
         inlined = inliner.inline_selected_functions(proto, [("", operator)], inline_schema_functions=True)
     except (RuntimeError, ValueError):
@@ -180,3 +181,11 @@ def _body(alone: LoneNode, opset: int) -> Outcome:
         feasible.append(plan)
     carry_out(feasible, model, opset)
     return steps_of(model.graph, {value.name for value in proto.graph.initializer})
+
+
+def _state_defaults(node: onnx.NodeProto, version: int) -> None:
+    """Give a node the attributes that it leaves at their defaults: the body refers to them by name."""
+    given = {attribute.name for attribute in node.attribute}
+    for name, attribute in onnx.defs.get_schema(node.op_type, version, node.domain).attributes.items():
+        if name not in given and attribute.default_value.name:
+            node.attribute.append(attribute.default_value)
