@@ -15,22 +15,24 @@ from lucid_onnx.operators.building import Value
 
 HALF = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
-REARRANGEMENT = {
-    "Transpose": 1,
-    "Reshape": 1,
-    "Unsqueeze": 1,
-    "Squeeze": 1,
-    "Slice": 1,
-    "Expand": 1,
-    "Flatten": 1,
-    "Identity": 1,
-    "Gather": 1,
-    "Tile": 1,
-}
-"""Operators that move values, of which only the first input holds them."""
+FIRST = (0,)
+ALL = None
 
-ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Neg", "Abs", "Min", "Max", "Clip", "Sum", "Mean", "MatMul", "Tanh", "Concat")
-"""Operators all of whose inputs hold values."""
+VALUES: dict[str, tuple[int, ...] | None] = {
+    **dict.fromkeys(("Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"), FIRST),
+    **dict.fromkeys(("Slice", "Split", "Gather", "Expand", "Tile", "Resize"), FIRST),
+    **dict.fromkeys(("ReduceSum", "ReduceMean", "Tanh", "Neg", "Abs"), FIRST),
+    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Min", "Max", "Sum", "Mean", "Clip", "MatMul", "Concat"), ALL),
+    "Pad": (0, 2),
+    "Where": (1, 2),
+}
+"""Operators that make up grids, and which of their inputs hold the values that they move or compute with."""
+
+
+def holds_values(node: ir.Node, position: int) -> bool:
+    """Whether an input of a node holds values that it moves or computes with."""
+    positions = VALUES.get(node.op_type, ())
+    return positions is ALL or position in positions
 
 
 class Raiser:
@@ -45,8 +47,8 @@ class Raiser:
         if value.dtype not in HALF:
             return value
         known = self._raised.get(value)
-        if known is None:
-            known = self._raised[value] = self._raise(value)
+        if known is None or _is_gone(known):
+            self._raised[value] = known = self._raise(value)
         return known
 
     def _raise(self, value: Value) -> Value:
@@ -56,7 +58,7 @@ class Raiser:
             wide = ir.tensor(constant.numpy().astype("float32"))
             return self._splicer.constant(wide, f"{prefix}_float32")
         producer = value.producer()
-        if producer is None or producer.domain != "" or len(producer.outputs) != 1:
+        if producer is None or producer.domain != "":
             return self._cast(value)
         if producer.op_type == "Cast":
             source = producer.inputs[0]
@@ -67,17 +69,19 @@ class Raiser:
             return self._cast(source)
         if any(source is not None and source.dtype is None for source in producer.inputs):
             return self._cast(value)
-        count = REARRANGEMENT.get(producer.op_type, len(producer.inputs) if producer.op_type in ARITHMETIC else 0)
-        if not count:
+        if producer.op_type not in VALUES:
             return self._cast(value)
         inputs = [
-            source if source is None or position >= count else self._in_float32(source)
+            self._in_float32(source) if source is not None and holds_values(producer, position) else source
             for position, source in enumerate(producer.inputs)
         ]
-        twin = self._splicer.node(producer.op_type, inputs, f"{prefix}_float32", producer.attributes.values())
+        how = (producer.op_type, inputs, f"{prefix}_float32", producer.attributes.values())
+        twin = self._splicer.node(*how, outputs=len(producer.outputs))
         assert producer.graph is not None
         producer.graph.insert_after(producer, twin)
-        return self._typed(twin.outputs[0], value)
+        for old, new in zip(producer.outputs, twin.outputs, strict=True):
+            self._raised[old] = self._typed(new, old)
+        return self._raised[value]
 
     def _in_float32(self, source: Value) -> Value:
         """An operand of arithmetic: all of it must be of one dtype."""
@@ -103,3 +107,9 @@ class Raiser:
     def _typed(new: Value, like: Value) -> Value:
         new.type, new.shape = ir.TensorType(ir.DataType.FLOAT), like.shape
         return new
+
+
+def _is_gone(value: Value) -> bool:
+    """Whether what made a value has been taken out of its graph again."""
+    producer = value.producer()
+    return producer is not None and producer.graph is None

@@ -50,6 +50,7 @@ class Rewriter:
             for node in walk(scope):
                 if is_sampling(node):
                     self._rewrite(node, where)
+        self._splicer.drop_unused_constants()
 
     def _rewrite(self, node: ir.Node, where: str) -> None:
         sampling = read(node)

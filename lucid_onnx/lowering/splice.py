@@ -38,6 +38,7 @@ class Splicer:
                 self._nodes.add(node.name)
                 self._values |= {value.name for value in node.outputs}
         self._constants: dict[tuple[ir.DataType, tuple[int, ...], bytes], Value] = {}
+        self._added: set[Value] = set()
 
     def replace(self, node: ir.Node, graph: ir.Graph, inputs: Sequence[Value]) -> None:
         """Put the nodes of `graph`, which is left as it is, in the place of `node`.
@@ -61,12 +62,17 @@ class Splicer:
         self._substitute(node, added, result)
 
     def node(
-        self, op_type: str, inputs: Sequence[Value | None], prefix: str, attributes: Iterable[ir.Attr] = ()
+        self,
+        op_type: str,
+        inputs: Sequence[Value | None],
+        prefix: str,
+        attributes: Iterable[ir.Attr] = (),
+        outputs: int = 1,
     ) -> ir.Node:
-        """A node of one output, with names that the model does not have."""
-        result = ir.Value(name=self._fresh(f"{prefix}/{op_type}_output", self._values))
+        """A node with names that the model does not have."""
+        results = [ir.Value(name=self._fresh(f"{prefix}/{op_type}_output", self._values)) for _ in range(outputs)]
         name = self._fresh(f"{prefix}/{op_type}", self._nodes)
-        return ir.Node("", op_type, inputs, attributes, outputs=[result], name=name)
+        return ir.Node("", op_type, inputs, attributes, outputs=results, name=name)
 
     def constant(self, tensor: ir.TensorProtocol, prefix: str) -> Value:
         """A constant for all of the scope: an initializer of the model, or the first node of a function."""
@@ -89,6 +95,12 @@ class Splicer:
         ir.convenience.replace_nodes_and_values(node.graph, node, [node], added, [old], [result])
         self.remove_unused(inputs)
 
+    def drop_unused_constants(self) -> None:
+        """Take out the constants that were added and that in the end nothing reads."""
+        for value in self._added:
+            if not value.uses() and not value.is_graph_output() and value.name is not None:
+                self._model.graph.initializers.pop(value.name, None)
+
     def remove_unused(self, values: Iterable[Value]) -> None:
         """Take out what made values that nothing needs any longer, and then what only that needed."""
         for value in values:
@@ -96,6 +108,9 @@ class Splicer:
             if value.uses() or value.is_graph_output() or value.is_graph_input():
                 continue
             if node is None:
+                # A constant that was added may be asked for again; `drop_unused_constants` has the last word.
+                if value in self._added:
+                    continue
                 if value.is_initializer() and value.graph is not None and value.name is not None:
                     value.graph.initializers.pop(value.name)
             elif node.graph is not None and not any(v.uses() or v.is_graph_output() for v in node.outputs):
@@ -124,7 +139,9 @@ class Splicer:
         if isinstance(self.scope, ir.Function):
             node = self.node("Constant", [], prefix, [ir.AttrTensor("value", tensor)])
             added.append(node)
-            return node.outputs[0]
+            (result,) = node.outputs
+            result.type, result.shape = ir.TensorType(tensor.dtype), ir.Shape(tensor.shape.numpy())
+            return result
         key = (tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes())
         if key not in self._constants:
             value = ir.Value(
@@ -135,6 +152,7 @@ class Splicer:
             value.const_value = ir.tensor(tensor.numpy(), dtype=tensor.dtype, name=value.name)
             self._model.graph.register_initializer(value)
             self._constants[key] = value
+            self._added.add(value)
         return self._constants[key]
 
     def _fresh(self, name: str, taken: set[str | None]) -> str:

@@ -28,6 +28,7 @@ def _onnxruntime_cpu(opsets: tuple[int, int | None], dtypes: tuple[str, ...]) ->
     def row(form: str, modes: tuple[str, ...], source: str, **more: Any) -> Kernel:
         return Kernel("GridSample", opsets, source, modes=modes, dtypes=dtypes, form=form, wrong=_UNGUARDED, **more)
 
+    taps = "16 taps a channel, each with its checks"
     plan = "its plan of the sampling is shared by the channels only for zeros without align_corners"
     return (
         row("canonical", ("bilinear",), f"{_ORT}; core/providers/cpu/tensor/grid_sample.cc", ranks=(4,), slow=plan),
@@ -41,23 +42,18 @@ def _onnxruntime_cpu(opsets: tuple[int, int | None], dtypes: tuple[str, ...]) ->
         ),
         row("expand", ("nearest", "bilinear"), _ORT, slow="coordinates are computed anew for every channel"),
         row(
-            "keep",
-            ("bicubic",),
-            f"{_ORT}: up to 10 channels are faster in the kernel",
-            ranks=(4,),
-            padding_modes=("zeros", "border"),
-            channels=(0, 10),
+            "expand", ("bicubic",), _ORT, ranks=(4,), padding_modes=("zeros", "border"), channels=(11, None), slow=taps
         ),
+        row("expand", ("bicubic",), _ORT, ranks=(4,), padding_modes=("reflection",), channels=(8, None), slow=taps),
+        row("keep", ("bicubic",), f"{_ORT}: few channels", ranks=(4,), padding_modes=("zeros", "border")),
         row(
             "canonical",
             ("bicubic",),
-            f"{_ORT}: up to 7 channels are faster in the kernel",
+            f"{_ORT}: few channels",
             ranks=(4,),
             padding_modes=("reflection",),
-            channels=(0, 7),
             slow="every tap is reflected on its own",
         ),
-        row("expand", ("bicubic",), _ORT, ranks=(4,), slow="16 taps a channel, each with its checks"),
     )
 
 

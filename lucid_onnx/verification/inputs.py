@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from lucid_onnx.lowering.nodes import is_sampling, read, walk
-from lucid_onnx.lowering.precision import ARITHMETIC, REARRANGEMENT
+from lucid_onnx.lowering.precision import holds_values
 from lucid_onnx.reference.schema import FLOAT_DTYPES, Array, LucidError, UnsupportedError
 
 REACH = 1.2
@@ -98,9 +98,13 @@ def _sources(value: ir.Value) -> Iterator[ir.Value]:
         node = here.producer()
         if node is None or node.domain != "":
             continue
-        elementwise = node.op_type == "Cast" or (node.op_type in ARITHMETIC and node.op_type != "MatMul")
-        count = len(node.inputs) if elementwise else REARRANGEMENT.get(node.op_type, 0)
-        waiting += [source for source in node.inputs[:count] if source is not None]
+        if node.op_type == "MatMul":
+            continue
+        waiting += [
+            source
+            for position, source in enumerate(node.inputs)
+            if source is not None and (node.op_type == "Cast" or holds_values(node, position))
+        ]
 
 
 def make_inputs(model: ir.Model, sizes: Sizes, seed: int, special: Iterable[float] = ()) -> dict[str, Array]:

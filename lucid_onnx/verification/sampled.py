@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from lucid_onnx.conformance.tolerance import Verdict, as_computed, image_limits, image_range, judge, undecided
 from lucid_onnx.lowering.nodes import Sampling, constant_of, is_sampling, label, read, scopes, walk
-from lucid_onnx.lowering.precision import ARITHMETIC, HALF, REARRANGEMENT
+from lucid_onnx.lowering.precision import HALF, VALUES
 from lucid_onnx.reference import affine_grid, grid_sample_nd
 from lucid_onnx.reference.schema import FLOAT_DTYPES, Array, LucidError, UnsupportedError, compute_dtype
 from lucid_onnx.verification.report import NodeRow
@@ -165,7 +165,7 @@ def _seen_name(grid: ir.Value, names: set[str]) -> str:
         if producer.op_type == "Cast" and producer.inputs[0] is not None:
             return producer.inputs[0].name or ""
         twin = f"{grid.name}_float32/{producer.op_type}_output"
-        if producer.op_type in (*REARRANGEMENT, *ARITHMETIC) and twin in names:
+        if producer.op_type in VALUES and twin in names:
             return twin
     return grid.name or ""
 

@@ -47,7 +47,7 @@ DECISIONS = [
     ("onnxruntime-cpu", sampled("nearest zeros 0"), 20, True, "expand", "slow: coordinates are computed anew"),
     ("onnxruntime-cpu", sampled("bicubic zeros 0", channels=64), 20, True, "expand", "slow: 16 taps"),
     ("onnxruntime-cpu", sampled("bicubic zeros 0", channels=1), 20, True, "keep", "a kernel that is right"),
-    ("onnxruntime-cpu", sampled("bicubic zeros 0", channels=None), 20, True, "expand", "slow: 16 taps"),
+    ("onnxruntime-cpu", sampled("bicubic zeros 0", channels=None), 20, True, "keep", "a kernel that is right"),
     ("onnxruntime-cpu", sampled("bicubic zeros 0", 5), 20, True, "expand", "the target has no kernel for it"),
     ("onnxruntime-cpu", affine(), 20, True, "keep", "a kernel that is right"),
     ("onnxruntime-cpu", affine(corners=True), 20, True, "keep", "a kernel that is right"),
