@@ -62,7 +62,7 @@ def find_target(source: TargetSource) -> Target:
         return TARGETS[name]
     if not name.lower().endswith(".toml"):
         near = get_close_matches(name.lower(), TARGETS, n=1, cutoff=0.5) or [t for t in TARGETS if name.lower() in t]
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
         raise ArgumentError(
             f"unknown target {name!r}{hint}; there are {', '.join(TARGETS)}, or a table of your own: FILE.toml"
         )
