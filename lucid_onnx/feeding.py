@@ -7,7 +7,7 @@ import os
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,7 @@ def _read_word(nodes: Mapping[str, Any], word: str) -> dict[str, Array]:
         name = max(named, key=len)
         return {name: _read(nodes[name], word[len(name) + 1 :])}
     if word.lower().endswith(".npz"):
-        return _read_npz(nodes, word)
+        return _read_npz(word, lambda name: dtype_of_input(nodes[name]) if name in nodes else None)
     name, equals, _ = word.partition("=")
     if equals:
         raise ArgumentError(no_such("input", name, nodes))
@@ -68,14 +68,7 @@ def _read_word(nodes: Mapping[str, Any], word: str) -> dict[str, Array]:
 
 def read_arrays(path: str) -> dict[str, Array]:
     """The arrays of an .npz by name; two bytes without a meaning, as NumPy stores them, are bfloat16."""
-    archive = _load(path)
-    if not isinstance(archive, np.lib.npyio.NpzFile):
-        raise ArgumentError(f"{path!r} is not an .npz archive")
-    try:
-        with archive:
-            return {name: _as_stored(archive[name], BFLOAT16) for name in archive.files}
-    except DAMAGE as error:
-        raise ArgumentError(f"{path!r} is damaged: {error}") from None
+    return _read_npz(path, lambda _: BFLOAT16)
 
 
 def write_outputs(path: str, results: Mapping[str, Array], name: str | None = None) -> None:
@@ -139,21 +132,19 @@ def _read_picture(node: Any, path: str, dtype: np.dtype[Any]) -> Array:
     return array
 
 
-def _read_npz(nodes: Mapping[str, Any], path: str) -> dict[str, Array]:
+def _read_npz(path: str, dtype_of: Callable[[str], np.dtype[Any] | None]) -> dict[str, Array]:
+    """The arrays of an .npz, where `dtype_of` says what each is for, if it is for anything."""
     archive = _load(path)
     if not isinstance(archive, np.lib.npyio.NpzFile):
         raise ArgumentError(f"{path!r} is not an .npz archive")
     try:
         with archive:
-            return {
-                name: _as_stored(archive[name], dtype_of_input(nodes[name])) if name in nodes else archive[name]
-                for name in archive.files
-            }
+            return {name: _as_stored(archive[name], dtype_of(name)) for name in archive.files}
     except DAMAGE as error:
         raise ArgumentError(f"{path!r} is damaged: {error}") from None
 
 
-def _as_stored(array: Array, dtype: np.dtype[Any]) -> Array:
+def _as_stored(array: Array, dtype: np.dtype[Any] | None) -> Array:
     """`array`; NumPy stores bfloat16 as two bytes without a meaning, which an input of bfloat16 gives back."""
     stored: Array = array.view(BFLOAT16) if array.dtype == np.dtype("V2") and dtype == BFLOAT16 else array
     return stored

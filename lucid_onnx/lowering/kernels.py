@@ -27,6 +27,7 @@ import onnx_ir as ir
 from lucid_onnx.lowering.rows import RENAMED
 from lucid_onnx.operators import cells
 from lucid_onnx.operators.building import Builder, Value, dims, known_shape, named, reshape
+from lucid_onnx.operators.coordinates import unnormalize
 from lucid_onnx.reference.schema import ONNX_MODES
 
 OUTSIDE = 3.0
@@ -57,11 +58,19 @@ def guarded_cell(cell: Cell) -> Cell:
     return cell if cell.mode == "bicubic" else home_cell(cell)
 
 
+def spelled(mode: str, opset: int) -> str:
+    """A mode as `opset` spells it."""
+    names = {ours: theirs for theirs, ours in ONNX_MODES.items()}
+    return names[mode] if opset >= RENAMED else mode
+
+
 def plain(op: Builder, x: Value, grid: Value, cell: Cell, opset: int) -> Value:
     """The node as `opset` spells it."""
-    names = {ours: theirs for theirs, ours in ONNX_MODES.items()}
-    mode = names[cell.mode] if opset >= RENAMED else cell.mode
-    how = {"mode": mode, "padding_mode": cell.padding_mode, "align_corners": int(cell.align_corners)}
+    how = {
+        "mode": spelled(cell.mode, opset),
+        "padding_mode": cell.padding_mode,
+        "align_corners": int(cell.align_corners),
+    }
     y: Value = op.GridSample(x, grid, **how)
     return y
 
@@ -153,7 +162,7 @@ class _Points:
         """
         op, size = self._op, self._size
         edge = op.Sub(1.0, op.Div(1.0, size))
-        pixel = op.Div(op.Sub(op.Mul(op.Add(edge, 1.0), size), 1.0), 2.0)
+        pixel = unnormalize(op, edge, size, align_corners=False)
         ulp = 2.0**-53 if self._dtype == ir.DataType.DOUBLE else 2.0**-24
         return op.Where(op.Less(pixel, op.Sub(size, 1.0)), op.Add(edge, ulp), edge)
 
@@ -161,21 +170,12 @@ class _Points:
         """Nearest: each coordinate becomes the centre of its pixel, which no rounding takes away."""
         op, padding = self._op, self._cell.padding_mode
         coordinate = self._wave() if padding == "reflection" else self._given
-        shifted = op.Add(coordinate, 1.0)
-        if self._cell.align_corners:
-            pixel = op.Mul(op.Div(shifted, 2.0), op.Sub(self._size, 1.0))
-        else:
-            pixel = op.Div(op.Sub(op.Mul(shifted, self._size), 1.0), 2.0)
+        pixel = unnormalize(op, coordinate, self._size, self._cell.align_corners)
         low, high = (-1.0, self._size) if padding == "zeros" else (0.0, op.Sub(self._size, 1.0))
         nan_is_last = self.rank == 5 and padding != "zeros"
         if guard and padding == "reflection":
             pixel = op.Where(self._is_finite(), pixel, high if nan_is_last else low)
-        if guard and nan_is_last:
-            pixel = op.Max(op.Where(op.Less(pixel, high), pixel, high), low)
-        elif guard:
-            pixel = op.Min(op.Where(op.Greater(pixel, low), pixel, low), high)
-        else:
-            pixel = op.Min(op.Max(pixel, low), high)
+        pixel = cells.clamp(op, pixel, low, high, not guard, nan_is_last)
         twice = op.Mul(op.Round(pixel), 2.0)
         self._home = op.Sub(op.Div(op.Add(twice, 1.0), self._size), 1.0)
 
@@ -231,9 +231,4 @@ class _Points:
         """2 of the module; where a NaN lands decides the order."""
         op = self._op
         high = op.Cast(bound, to=int(self._dtype))
-        low = op.Neg(high)
-        if not guard:
-            return op.Max(op.Min(values, high), low)
-        if self.rank == 5:
-            return op.Max(op.Where(op.Less(values, high), values, high), low)
-        return op.Min(op.Where(op.Greater(values, low), values, low), high)
+        return cells.clamp(op, values, op.Neg(high), high, not guard, nan_is_last=self.rank == 5)

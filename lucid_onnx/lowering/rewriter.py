@@ -10,15 +10,15 @@ import onnx_ir as ir
 
 from lucid_onnx.lowering.build import Constant, Operand, replacement
 from lucid_onnx.lowering.decide import Decision, Recipe, decide
-from lucid_onnx.lowering.kernels import FAR
+from lucid_onnx.lowering.kernels import FAR, spelled
 from lucid_onnx.lowering.nodes import GUARDED, Sampling, constant_of, is_sampling, read, scopes, walk
 from lucid_onnx.lowering.precision import Raiser
 from lucid_onnx.lowering.report import Entry, LoweringReport
-from lucid_onnx.lowering.rows import RENAMED, Target
+from lucid_onnx.lowering.rows import Target
 from lucid_onnx.lowering.splice import Splicer, set_strings
 from lucid_onnx.operators.building import Value
 from lucid_onnx.operators.finishing import FOLDED
-from lucid_onnx.reference.schema import ONNX_MODES, TAPS
+from lucid_onnx.reference.schema import TAPS
 
 MOST_CONSTANT = 2**24
 """Numbers up to which an AffineGrid of constants is computed beforehand: 64 MB of float32."""
@@ -81,8 +81,7 @@ class Rewriter:
         """Have a node that is kept say its mode in the spelling of the opset."""
         if sampling.op == "AffineGrid":
             return False
-        names = {ours: theirs for theirs, ours in ONNX_MODES.items()}
-        return set_strings(node, {"mode": names[sampling.mode] if self._opset >= RENAMED else sampling.mode})
+        return set_strings(node, {"mode": spelled(sampling.mode, self._opset)})
 
     def _is_folded(self, node: ir.Node, sampling: Sampling) -> bool:
         """Compute an AffineGrid of constants beforehand, where it is one; whether it was."""

@@ -65,15 +65,15 @@ def cell(
     last, nan_is_last = op.Sub(size, 1.0), rank == 5
     padded = _mirror(op, pixel, size, align_corners) if padding_mode == "reflection" else pixel
     if padding_mode != "zeros":
-        padded = _clamp(op, padded, 0.0, last, assume_finite, nan_is_last)
+        padded = clamp(op, padded, 0.0, last, assume_finite, nan_is_last)
     if mode == "nearest":
         whole = op.Round(padded)
-        return Cell(_clamp(op, whole, -1.0, size, assume_finite) if padding_mode == "zeros" else whole, ())
+        return Cell(clamp(op, whole, -1.0, size, assume_finite) if padding_mode == "zeros" else whole, ())
     lower = op.Floor(padded)
     beyond = op.Sub(padded, lower)
     weights = (op.Sub(1.0, beyond), beyond)
     if padding_mode == "zeros":
-        lower = _clamp(op, lower, -2.0, size, assume_finite)
+        lower = clamp(op, lower, -2.0, size, assume_finite)
         if rank == 5 and not assume_finite:
             finite = coordinates.is_finite(op, pixel)
             weights = (op.Where(finite, weights[0], 0.0), op.Where(finite, weights[1], 0.0))
@@ -89,7 +89,7 @@ def _cubic(op: Builder, pixel: Value, size: Value, padding_mode: str, align_corn
     weights = interpolation.cubic_weights(op, op.Sub(pixel, lower))
     ends = {"zeros": (-3.0, 1.0), "border": (-2.0, 0.0), "reflection": (-1.0, -1.0)}
     low, beyond = ends[padding_mode]
-    lower = _clamp(op, lower, low, op.Add(size, beyond), assume_finite)
+    lower = clamp(op, lower, low, op.Add(size, beyond), assume_finite)
     return Cell(op.Sub(lower, 1.0), weights)
 
 
@@ -106,7 +106,7 @@ def _mirror(op: Builder, pixel: Value, size: Value, align_corners: bool) -> Valu
     return op.Add(op.Min(rest, op.Sub(period, rest)), low)
 
 
-def _clamp(op: Builder, pixel: Value, low: float, high: Value, finite: bool, nan_is_last: bool = False) -> Value:
+def clamp(op: Builder, pixel: Value, low: Value | float, high: Value, finite: bool, nan_is_last: bool = False) -> Value:
     """`pixel` brought into ``[low, high]``; where it may be NaN, that goes to the one end or the other."""
     if finite:
         return op.Min(op.Max(pixel, low), high)
