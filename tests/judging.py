@@ -43,7 +43,10 @@ class Case:
         return judge(y, compute, self.dtype, scale, self.doubtful[:, None], mode == "nearest", limits)
 
     def judge_grad_x(self, grad_x):
-        return judge(grad_x, lambda dtype: self._backward(dtype)[0], self.dtype, self._largest(self.grad_out))
+        # Where many points share a pixel, a sum is rounded to what goes into it, in whatever order.
+        load = float(np.abs(self.grad_out.astype(np.float64)).sum()) / max(self.x.size, 1)
+        scale = max(self._largest(self.grad_out), load)
+        return judge(grad_x, lambda dtype: self._backward(dtype)[0], self.dtype, scale)
 
     def judge_grad_grid(self, grad_grid):
         doubtful = (self.doubtful | self.doubtful_slope)[..., None]

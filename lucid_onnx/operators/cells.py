@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from lucid_onnx.operators import coordinates, interpolation
-from lucid_onnx.operators.building import Builder, Value, ints
+from lucid_onnx.operators.building import Builder, Value, constant, dtype_of, ints, known_ints
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,19 @@ class Cell:
         (P,) pixel of the first tap, a whole number; never NaN, and within the extension.
     weights : tuple of Value
         Of each tap, (P,); empty where a single tap counts whole.
+    padded : Value
+        (P,) the coordinate that the padding makes of that of the point.
+    backwards : Value, optional
+        (P,) bool, whether `padded` falls as the coordinate of the point rises; None where it never does.
+    beyond : Value, optional
+        (P,) how far `padded` is beyond the whole pixel before it; None for nearest.
     """
 
     first: Value
     weights: tuple[Value, ...]
+    padded: Value
+    backwards: Value | None
+    beyond: Value | None = None
 
 
 EXTENSION = {
@@ -58,17 +67,22 @@ def cell(
     align_corners: bool,
     rank: int,
     assume_finite: bool,
+    harmless: bool = False,
 ) -> Cell:
-    """Cell of points at the pixel coordinates `pixel`, (P,)."""
+    """Cell of points at the pixel coordinates `pixel`, (P,).
+
+    If it is to be `harmless`, a point that is not finite gives no pixel of the image the weight NaN.
+    """
     if mode == "bicubic":
-        return _cubic(op, pixel, size, padding_mode, align_corners, assume_finite)
+        return _cubic(op, pixel, size, padding_mode, align_corners, assume_finite, harmless)
     last, nan_is_last = op.Sub(size, 1.0), rank == 5
-    padded = _mirror(op, pixel, size, align_corners) if padding_mode == "reflection" else pixel
+    padded, backwards = _padded(op, pixel, size, padding_mode, align_corners)
     if padding_mode != "zeros":
         padded = clamp(op, padded, 0.0, last, assume_finite, nan_is_last)
     if mode == "nearest":
         whole = op.Round(padded)
-        return Cell(clamp(op, whole, -1.0, size, assume_finite) if padding_mode == "zeros" else whole, ())
+        first = clamp(op, whole, -1.0, size, assume_finite) if padding_mode == "zeros" else whole
+        return Cell(first, (), padded, backwards)
     lower = op.Floor(padded)
     beyond = op.Sub(padded, lower)
     weights = (op.Sub(1.0, beyond), beyond)
@@ -77,33 +91,65 @@ def cell(
         if rank == 5 and not assume_finite:
             finite = coordinates.is_finite(op, pixel)
             weights = (op.Where(finite, weights[0], 0.0), op.Where(finite, weights[1], 0.0))
-    return Cell(lower, weights)
+    return Cell(lower, weights, padded, backwards, beyond)
 
 
-def _cubic(op: Builder, pixel: Value, size: Value, padding_mode: str, align_corners: bool, assume_finite: bool) -> Cell:
+def _cubic(
+    op: Builder,
+    pixel: Value,
+    size: Value,
+    padding_mode: str,
+    align_corners: bool,
+    assume_finite: bool,
+    harmless: bool,
+) -> Cell:
     """The lowest of four taps. Farther out than the clamps all of them read the same, and their weights sum to 1."""
-    if padding_mode == "reflection":
-        # Keys' kernel is even: the mirrored point has the mirrored weights.
-        pixel = _mirror(op, pixel, size, align_corners)
-    lower = op.Floor(pixel)
-    weights = interpolation.cubic_weights(op, op.Sub(pixel, lower))
+    # Keys' kernel is even: a mirrored point has the mirrored weights.
+    padded, backwards = _padded(op, pixel, size, padding_mode, align_corners)
+    lower = op.Floor(padded)
+    beyond = op.Sub(padded, lower)
+    if harmless:
+        beyond = op.Where(coordinates.is_finite(op, padded), beyond, 0.0)
     ends = {"zeros": (-3.0, 1.0), "border": (-2.0, 0.0), "reflection": (-1.0, -1.0)}
-    low, beyond = ends[padding_mode]
-    lower = clamp(op, lower, low, op.Add(size, beyond), assume_finite)
-    return Cell(op.Sub(lower, 1.0), weights)
+    low, high = ends[padding_mode]
+    first = op.Sub(clamp(op, lower, low, op.Add(size, high), assume_finite), 1.0)
+    return Cell(first, interpolation.cubic_weights(op, beyond), padded, backwards, beyond)
 
 
-def _mirror(op: Builder, pixel: Value, size: Value, align_corners: bool) -> Value:
-    """`pixel` folded back between the mirrors, or, where that is not resolved, anywhere.
+def _padded(
+    op: Builder, pixel: Value, size: Value, padding_mode: str, align_corners: bool
+) -> tuple[Value, Value | None]:
+    """`pixel` folded back between the mirrors, and whether it runs backwards there; itself without reflection."""
+    return _mirror(op, pixel, size, align_corners) if padding_mode == "reflection" else (pixel, None)
 
-    `coordinates.reflect` by half as many operators, for it says nothing of the direction.
+
+def _mirror(op: Builder, pixel: Value, size: Value, align_corners: bool) -> tuple[Value, Value]:
+    """`pixel` folded back between the mirrors, or, where that is not resolved, anywhere; and whether it runs backwards.
+
+    `coordinates.reflect` by fewer operators.
     """
     low = 0.0 if align_corners else -0.5
     # A single pixel with align_corners is its own mirror: every coordinate is 0.
     period = op.Mul(op.Max(op.Sub(size, 1.0), 1.0) if align_corners else size, 2.0)
     distance = op.Abs(op.Sub(pixel, low))
     rest = op.Sub(distance, op.Mul(op.Floor(op.Div(distance, period)), period))
-    return op.Add(op.Min(rest, op.Sub(period, rest)), low)
+    other = op.Sub(period, rest)
+    return op.Add(op.Min(rest, other), low), op.Xor(op.Greater(rest, other), op.Less(pixel, low))
+
+
+def slope(op: Builder, cell: Cell, size: Value, mode: str, padding_mode: str, rank: int) -> Value | None:
+    """Derivative (P,) of `beyond` with respect to the coordinate of the point; None where it is 1.
+
+    A coordinate that is not finite counts as one that is, but in the zeros around a volume.
+    """
+    one, none = (constant(op, number, dtype_of(cell.padded, "the coordinates")) for number in (1.0, 0.0))
+    if padding_mode == "zeros":
+        return op.Where(coordinates.is_finite(op, cell.padded), one, none) if (mode, rank) == ("bilinear", 5) else None
+    turned = one if cell.backwards is None else op.Where(cell.backwards, op.Neg(one), one)
+    if mode == "bicubic":
+        return None if cell.backwards is None else turned
+    inside = op.And(op.Greater(cell.padded, 0.0), op.Less(cell.padded, op.Sub(size, 1.0)))
+    return op.Where(inside, turned, none)
 
 
 def clamp(op: Builder, pixel: Value, low: Value | float, high: Value, finite: bool, nan_is_last: bool = False) -> Value:
@@ -115,24 +161,91 @@ def clamp(op: Builder, pixel: Value, low: Value | float, high: Value, finite: bo
     return op.Min(op.Where(op.Greater(pixel, low), pixel, low), high)
 
 
-def extend(op: Builder, x: Value, lengths: Sequence[Value], mode: str, padding_mode: str, align_corners: bool) -> Value:
-    """The image `x`, (N, C, …), continued along its spatial axes by `EXTENSION`."""
+def extend(
+    op: Builder,
+    x: Value,
+    lengths: Sequence[Value],
+    mode: str,
+    padding_mode: str,
+    align_corners: bool,
+    axis: int = 2,
+) -> Value:
+    """The image `x` continued by `EXTENSION` along its spatial axes, from `axis` on: (N, C, …), or (N, …, C) for 1."""
     before, behind = EXTENSION[mode, padding_mode]
-    axes = len(lengths)
-    if mode != "bicubic" or padding_mode == "zeros":
+    if not _repeats(mode, padding_mode):
         # What lies behind a border is only read with the weight 0, and must not be infinite.
-        return x if before == behind == 0 else op.Pad(x, [0, 0, *[before] * axes, 0, 0, *[behind] * axes])
-    for axis, length in enumerate(lengths, start=2):
-        pixels = op.Range(op.Constant(value_int=-before), op.Add(op.Squeeze(length), behind), 1)
-        home = _home(op, pixels, length, padding_mode, align_corners)
-        # An axis of no pixels, which is valid where nothing is sampled, has none to repeat.
-        some = op.Min(length, ints(op, [1]))
-        left = op.Slice(home, [0], op.Mul(some, ints(op, [before])), [0])
-        right = op.Slice(
-            home, op.Add(length, ints(op, [before])), op.Add(length, op.Mul(some, ints(op, [before + behind]))), [0]
-        )
-        x = op.Concat(op.Gather(x, left, axis=axis), x, op.Gather(x, right, axis=axis), axis=axis)
+        pads = [[0] * axis + [margin] * len(lengths) + [0] * (2 - axis) for margin in (before, behind)]
+        return x if before == behind == 0 else op.Pad(x, [*pads[0], *pads[1]])
+    for along, length in enumerate(lengths, start=axis):
+        left, right = _margins(op, length, mode, padding_mode, align_corners)
+        x = op.Concat(op.Gather(x, left, axis=along), x, op.Gather(x, right, axis=along), axis=along)
     return x
+
+
+def extended(op: Builder, length: Value, mode: str, padding_mode: str) -> Value:
+    """Number of pixels, (1,), of an axis that `extend` makes of one of `length`."""
+    margins = sum(EXTENSION[mode, padding_mode])
+    known = known_ints(length)
+    repeats = _repeats(mode, padding_mode)
+    if known is not None:
+        return ints(op, [known[0] + (0 if repeats and known[0] == 0 else margins)])
+    # An axis of no pixels has none to repeat.
+    return op.Add(
+        length, op.Mul(op.Min(length, ints(op, [1])), ints(op, [margins])) if repeats else ints(op, [margins])
+    )
+
+
+def fold(
+    op: Builder,
+    x: Value,
+    lengths: Sequence[Value],
+    axis: int,
+    mode: str,
+    padding_mode: str,
+    align_corners: bool,
+) -> Value:
+    """The transpose of `extend` for the axes from `axis` on: what lies in the margins is added where it came from."""
+    before, behind = EXTENSION[mode, padding_mode]
+    if before == behind == 0:
+        return x
+    axes = list(range(axis, axis + len(lengths)))
+    ends = op.Concat(*[op.Add(length, ints(op, [before])) for length in lengths], axis=0)
+    if not _repeats(mode, padding_mode):
+        return op.Slice(x, ints(op, [before] * len(axes)), ends, ints(op, axes))
+    for along, length in zip(axes, lengths, strict=True):
+        end = op.Add(length, ints(op, [before]))
+        home = op.Concat(*_margins(op, length, mode, padding_mode, align_corners), axis=0)
+        left = op.Slice(x, ints(op, [0]), op.Min(end, ints(op, [before])), ints(op, [along]))
+        right = op.Slice(x, end, ints(op, [_END]), ints(op, [along]))
+        margins = op.Concat(left, right, axis=along)
+        others = [a for a in range(axis + len(axes) + (axis == 1)) if a != along]
+        index = op.Expand(op.Unsqueeze(home, ints(op, others)), op.Shape(margins))
+        whole = op.Slice(x, ints(op, [before]), end, ints(op, [along]))
+        x = op.ScatterElements(whole, index, margins, axis=along, reduction="add")
+    return x
+
+
+_END = 2**62
+"""Beyond the end of any axis."""
+
+
+def _repeats(mode: str, padding_mode: str) -> bool:
+    """Whether the margins repeat pixels of the image."""
+    return mode == "bicubic" and padding_mode != "zeros"
+
+
+def _margins(op: Builder, length: Value, mode: str, padding_mode: str, align_corners: bool) -> tuple[Value, Value]:
+    """Pixels of the image that stand for those before and behind it, int64 (before,) and (behind,)."""
+    before, behind = EXTENSION[mode, padding_mode]
+    pixels = op.Range(op.Constant(value_int=-before), op.Add(op.Squeeze(length), behind), 1)
+    home = _home(op, pixels, length, padding_mode, align_corners)
+    # An axis of no pixels, which is valid where nothing is sampled, has none to repeat.
+    some = op.Min(length, ints(op, [1]))
+    left = op.Slice(home, [0], op.Mul(some, ints(op, [before])), [0])
+    right = op.Slice(
+        home, op.Add(length, ints(op, [before])), op.Add(length, op.Mul(some, ints(op, [before + behind]))), [0]
+    )
+    return left, right
 
 
 def _home(op: Builder, pixels: Value, length: Value, padding_mode: str, align_corners: bool) -> Value:

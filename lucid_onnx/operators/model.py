@@ -8,10 +8,9 @@ from typing import TypeAlias
 
 import onnx
 import onnx_ir as ir
-from onnxscript import GraphBuilder
 
 from lucid_onnx.operators.affine_grid import affine_grid, affine_grid_backward
-from lucid_onnx.operators.building import Builder, Value
+from lucid_onnx.operators.building import Builder, Drawing, Value
 from lucid_onnx.operators.finishing import (
     DEFAULT_OPSET,
     calling_model,
@@ -253,6 +252,6 @@ def _graph(
     )
     opsets = {"": check_opset(caller, opset)}
     graph = ir.Graph([spec.value() for spec in inputs], [], nodes=[], opset_imports=opsets, name=operator)
-    op = GraphBuilder(graph).op
+    op = Drawing(graph).op
     declare_outputs(op, graph, build(op, variant, *graph.inputs), outputs)
     return clean(new_model(graph)).graph

@@ -69,7 +69,7 @@ def taps(pixel: Array, size: int, mode: str, padding_mode: str, align_corners: b
 def slopes(pixel: Array, size: int, mode: str, padding_mode: str, align_corners: bool, rank: int) -> Array:
     """Derivatives (T, P) of the weights of `taps` with respect to `pixel`; linear and cubic only."""
     if mode == "bicubic":
-        return _cubic_slopes(pixel - np.floor(pixel))
+        return cubic_slopes(pixel - np.floor(pixel))
     slope = coordinates.pad_slope(pixel, size, padding_mode, align_corners)
     if padding_mode == "zeros":
         # Where the coordinate is not finite a 4-D image gives NaN and a 5-D one 0: so do their derivatives.
@@ -145,7 +145,7 @@ def cubic_weights(t: Array) -> Array:
     return np.concatenate([_keys_far(t + 1), _keys_near(t), _keys_near(1 - t), _keys_far(2 - t)])
 
 
-def _cubic_slopes(t: Array) -> Array:
+def cubic_slopes(t: Array) -> Array:
     """Derivatives of `cubic_weights`: the taps ahead come nearer as `t` grows."""
     return np.concatenate(
         [_keys_far_slope(t + 1), _keys_near_slope(t), -_keys_near_slope(1 - t), -_keys_far_slope(2 - t)]

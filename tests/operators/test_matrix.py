@@ -63,6 +63,22 @@ def test_grid_sample_and_its_gradients(cell, dtype, opset):
                 assert verdict.ok, (shape, family, verdict)
 
 
+@pytest.mark.parametrize("channels", [1, 2, 9])
+@pytest.mark.parametrize("cell", cells.CELLS, ids=cells.cell_id)
+def test_gradients_of_known_shapes(cell, channels):
+    rank, *how = cell
+    arguments = dict(zip(("mode", "padding_mode", "align_corners"), how, strict=True))
+    batch, _, *sizes = cells.IMAGES[rank][0]
+    shape = (batch, channels, *sizes)
+    shapes = {"X": shape, "grid": (batch, *cells.POINTS[rank], rank - 2)}
+    session = lo.session(lo.operator_model("GridSampleGrad", rank, **arguments, shapes=shapes))
+    for family in ("outside", "borders", "ties", "nonfinite"):
+        case = Case.drawn(family, shape, *how, "float32")
+        grad_x, grad_grid = session.run(None, {"dY": case.grad_out, "X": case.x, "grid": case.grid})
+        for verdict in (case.judge_grad_x(grad_x), case.judge_grad_grid(grad_grid)):
+            assert verdict.ok, (family, verdict)
+
+
 @pytest.mark.parametrize("cell", cells.CELLS, ids=cells.cell_id)
 def test_nothing_to_sample_runs(cell):
     rank = cell[0]
