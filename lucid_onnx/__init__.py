@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from lucid_onnx._version import __version__
 
 if TYPE_CHECKING:
+    from lucid_onnx import gradient as gradient
     from lucid_onnx import reference as reference
     from lucid_onnx.exporters import export
     from lucid_onnx.lowering import LoweringReport, lower
@@ -52,7 +53,7 @@ _HOME = {
     "operator_model": "operators",
     "session": "runtime",
 }
-_ROOMS = ("conformance", "exporters", "lowering", "models", "operators", "reference", "runtime")
+_ROOMS = ("conformance", "exporters", "gradient", "lowering", "models", "operators", "reference", "runtime")
 
 __all__ = [
     "ArgumentError",
@@ -66,6 +67,7 @@ __all__ = [
     "affine_grid",
     "autocast",
     "export",
+    "gradient",
     "grid_sample",
     "lower",
     "operator_model",

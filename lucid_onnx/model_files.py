@@ -237,11 +237,11 @@ def _copy(model: ir.Model, subject: str) -> ir.Model:
             for value in {*part.inputs, *part.initializers.values(), *outputs}:
                 value.type = deepcopy(value.type)
                 if (tensor := value.const_value) is not None:
-                    value.const_value = tensors.setdefault(id(tensor), _own(tensor))
+                    value.const_value = tensors.setdefault(id(tensor), own_tensor(tensor))
     return copied
 
 
-def _own(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
+def own_tensor(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
     """A tensor with a name of its own over the same data."""
     if isinstance(tensor, ir.TensorProtoTensor):
         proto = onnx.TensorProto()

@@ -7,13 +7,12 @@ from functools import lru_cache
 
 import numpy as np
 import onnx_ir as ir
-from onnxscript import GraphBuilder
 
 from lucid_onnx.lowering.decide import Recipe, cell_of
 from lucid_onnx.lowering.kernels import homed, plain
 from lucid_onnx.lowering.nodes import GUARDED, INPUTS, Sampling
 from lucid_onnx.operators.affine_grid import affine_grid
-from lucid_onnx.operators.building import Builder, Value, cast
+from lucid_onnx.operators.building import Builder, Drawing, Value, cast
 from lucid_onnx.operators.finishing import FOLDED, clean, declare_outputs, new_model
 from lucid_onnx.operators.grid_sample import grid_sample
 
@@ -66,7 +65,7 @@ def replacement(sampling: Sampling, recipe: Recipe, operands: tuple[Operand, ...
 def _built(sampling: Sampling, recipe: Recipe, operands: tuple[Operand, ...], largest: int) -> ir.Graph:
     graph = ir.Graph([], [], nodes=[], opset_imports={"": recipe.opset}, name=sampling.op)
     values = [_operand(graph, name, operand) for name, operand in zip(INPUTS[sampling.op], operands, strict=True)]
-    op = GraphBuilder(graph).op
+    op = Drawing(graph).op
     make = _affine_grid if sampling.op == "AffineGrid" else _grid_sample
     result = make(op, sampling, recipe, *values)
     if sampling.dtype not in _FLOATS and sampling.mode != "nearest":

@@ -59,7 +59,7 @@ class _Specializer:
             return None
         self._called.add(key)
         original = self._originals[key]
-        attributes = _attributes(original, node)
+        attributes = attributes_of(original, node)
         signature = (key, _inputs(node), tuple(sorted((name, _content(a)) for name, a in attributes.items())))
         known = self._copies.get(signature)
         if known is not None:
@@ -72,7 +72,7 @@ class _Specializer:
         self._copies[signature] = copy
         self._model.functions[copy.identifier()] = copy
         node.op_type = copy.name
-        _substitute(copy, attributes)
+        substitute(copy, attributes)
         self._type(copy, node)
         return copy
 
@@ -100,7 +100,7 @@ class _Specializer:
             untyped.type, untyped.shape = typed.type, typed.shape
 
 
-def _attributes(function: ir.Function, call: ir.Node) -> dict[str, ir.Attr]:
+def attributes_of(function: ir.Function, call: ir.Node) -> dict[str, ir.Attr]:
     """Attributes that a call gives to a function, and the function's own where it gives none."""
     own = {name: attribute for name, attribute in function.attributes.items() if attribute.value is not None}
     return {**own, **{name: attribute for name, attribute in call.attributes.items() if not attribute.is_ref()}}
@@ -125,7 +125,7 @@ def _inputs(call: ir.Node) -> tuple[object, ...]:
     )
 
 
-def _substitute(function: ir.Function, attributes: dict[str, ir.Attr]) -> None:
+def substitute(function: ir.Function, attributes: dict[str, ir.Attr]) -> None:
     """Put the attributes of a call in the place of references to them; what it does not give is not there."""
     for node in walk(function):
         for name, attribute in [*node.attributes.items()]:

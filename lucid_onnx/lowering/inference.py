@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -33,13 +34,37 @@ def types_of_now(model: ir.Model) -> Iterator[None]:
 
 
 def infer(model: ir.Model) -> None:
-    """Infer types and shapes, in place, as far as ONNX can; and through samplings that it cannot."""
+    """Infer types and shapes, in place, as far as ONNX can; and through samplings that it cannot.
+
+    What shapes are computed from is only followed where that may tell one that is not known: ONNX follows vectors of
+    any length, those of indices and of a million coordinates among them, number by number.
+    """
+    follow = False
     while True:
         with _quiet():
-            passes.ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(model)
+            passes.ShapeInferencePass(check_type=False, strict_mode=False, data_prop=follow)(model)
         inferred = [_infer_sampling(node) for node in walk(model.graph) if is_sampling(node)]
         if not any(inferred):
-            return
+            if follow or not any(_may_be_computed(node) for scope in scopes(model) for node in walk(scope)):
+                return
+            follow = True
+
+
+def _may_be_computed(node: ir.Node) -> bool:
+    """Whether a node makes a shape that is not known, and reads numbers that it may be computed from."""
+    is_known = all(value.shape is not None and value.shape.is_static() for value in node.outputs)
+    return not is_known and any(value is not None and _may_be_lengths(value) for value in node.inputs)
+
+
+def _may_be_lengths(value: Value) -> bool:
+    """Whether a value is a number or a short vector, and no constant."""
+    shape = value.shape
+    is_short = shape is not None and len(shape) < 2 and shape.is_static() and math.prod(shape.numpy()) <= _MOST_LENGTHS
+    return is_short and constant_of(value) is None
+
+
+_MOST_LENGTHS = 64
+"""Numbers in a vector that may be a shape."""
 
 
 @contextmanager
