@@ -11,24 +11,18 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from lucid_onnx._version import __version__
-from lucid_onnx.reference.schema import MODES, PADDING_MODES, ArgumentError, LucidError, no_such
+from lucid_onnx.options import build_parser
+from lucid_onnx.reference.schema import ArgumentError, LucidError, no_such
 
-DESCRIPTION = "affine_grid and grid_sample for ONNX: graphs of standard operators, judged by a reference."
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+if TYPE_CHECKING:
+    from lucid_onnx.verification import GradientVerification
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status."""
-    parser = _parser()
+    parser = build_parser((demo, models, export, run, lower, gradient, targets, bench))
     options = parser.parse_args(arguments)
     if options.command is None:
         parser.print_help()
@@ -196,6 +190,55 @@ def lower(options: argparse.Namespace) -> int:
     return int(verified is not None and not verified.ok)
 
 
+def gradient(options: argparse.Namespace) -> int:
+    """Write a model that computes what a model does and, from gradients of its outputs, those of its inputs."""
+    from lucid_onnx.feeding import read_arrays
+    from lucid_onnx.gradient import gradient_ir
+    from lucid_onnx.model_files import read_model, write_ir
+
+    feeds = None if options.inputs is None else read_arrays(options.inputs)
+    model = read_model(options.model, "gradient")
+    graph = model.graph
+    before = len(graph), len(graph.inputs), len(graph.outputs)
+    for part in _progress("differentiating")([model]):
+        gradient_ir(part, options.wrt, options.outputs, options.target)
+    added_inputs = [_described_value(value) for value in graph.inputs[before[1] :]]
+    added_outputs = [_described_value(value) for value in graph.outputs[before[2] :]]
+    verified = None
+    if options.verify or feeds is not None:
+        from lucid_onnx.verification import verify_gradient
+
+        (verified,) = [
+            verify_gradient(options.model, model, options.wrt, options.outputs, feeds)
+            for _ in _progress("verifying")([options.output])
+        ]
+    files = write_ir(model, options.output)
+    if options.json:
+        counts = {"nodes_before": before[0], "nodes_after": len(graph)}
+        result = {"model": options.output, "files": files, **counts, "inputs": added_inputs, "outputs": added_outputs}
+        print(json.dumps(result if verified is None else {**result, "verified": verified.as_dict()}, indent=2))
+    else:
+        print(f"{before[0]} nodes, and {len(graph) - before[0]} more for the gradient", end="\n\n")
+        added = [("input", value) for value in added_inputs] + [("output", value) for value in added_outputs]
+        rows = [(kind, value["name"], value["dtype"], _shown_shape(value["shape"])) for kind, value in added]
+        _print_table(("added", "name", "dtype", "shape"), rows)
+        if verified is not None:
+            _print_verified_gradient(verified)
+        print(f"\nWrote {' and '.join(files)}.")
+    return int(verified is not None and not verified.ok)
+
+
+def _print_verified_gradient(verified: GradientVerification) -> None:
+    if verified.rows:
+        print()
+        _print_table(*verified.table())
+        print(f"\nSlopes: {verified.slopes}. Directions at a kink, left out: {verified.kinks}.")
+    if verified.error:
+        print(f"\nThe gradient model fails: {verified.error}")
+    for note in verified.notes:
+        print(f"\nNote: {note}")
+
+
 def targets(options: argparse.Namespace) -> int:
     """Show what each runtime runs, and where that is known from."""
     from lucid_onnx.lowering import COLUMNS, TARGETS, find_target
@@ -218,136 +261,38 @@ def targets(options: argparse.Namespace) -> int:
 
 
 def bench(options: argparse.Namespace) -> int:
-    """Time GridSample in onnxruntime, what lowering makes of it, and PyTorch, in every mode."""
-    from lucid_onnx.bench import check_plot, machine, plot, run_bench, summary, table
+    """Time GridSample in onnxruntime, what lowering makes of it, and PyTorch, in every mode; or gradients."""
+    from lucid_onnx.bench import LOWERED_SHAPES, LoweringResults, check_plot, machine, run_bench, run_gradient_bench
 
     if options.plot is not None:
         check_plot(options.plot)
-    rows = run_bench(options.shapes.split(","), _progress("measuring"), options.repeats, options.memory)
-    summed, ok = summary(rows), all(row.ok for row in rows)
+    shapes = None if options.shapes is None else options.shapes.split(",")
+    how = (_progress("measuring"), options.repeats, options.memory)
+    results = (
+        run_gradient_bench(shapes, *how)
+        if options.gradient
+        else LoweringResults(run_bench(LOWERED_SHAPES if shapes is None else shapes, *how))
+    )
     if options.plot is not None:
-        plot(rows, options.plot)
+        results.plot(options.plot)
     if options.json:
-        measured = {"rows": [row.as_dict() for row in rows], "summary": summed.as_dict()}
-        print(json.dumps({"machine": machine(), **measured, "plot": options.plot, "ok": ok}, indent=2))
-        return int(not ok)
+        measured = {"machine": machine(), **results.as_dict(), "plot": options.plot, "ok": results.ok}
+        print(json.dumps(measured, indent=2))
+        return int(not results.ok)
     print(", ".join(f"{name} {value}" for name, value in machine().items()), end="\n\n")
-    _print_table(*table(rows))
-    print()
+    for table in results.tables():
+        _print_table(*table)
+        print()
+    for note in results.notes:
+        print(f"Note: {note}\n")
     bars = [
         (bar.name, bar.bar, "" if bar.value is None else f"{bar.value:.2f}", bar.verdict, bar.where)
-        for bar in summed.bars
+        for bar in results.bars()
     ]
     _print_table(("bar", "", "measured", "", "where"), bars)
     if options.plot is not None:
         print(f"\nWrote {options.plot}.")
-    return int(not ok)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="lucid-onnx", description=DESCRIPTION)
-    parser.add_argument("--version", action="version", version=f"lucid-onnx {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="command", parser_class=_Parser)
-
-    command = _command(commands, "demo", demo, "lucid-onnx demo --image photo.jpg --out lucid-demo")
-    command.add_argument("--image", metavar="PATH", help="a picture; by default one that ships with lucid-onnx")
-    command.add_argument("--out", metavar="DIR", default="lucid-demo", help="folder to write to (default: %(default)s)")
-
-    _command(commands, "models", models, "lucid-onnx models")
-
-    command = _command(
-        commands, "export", export, "lucid-onnx export spatial_transformer -o st.onnx --sizes 64x64 --channels 3"
-    )
-    command.add_argument("model", help="name of a model; `lucid-onnx models` lists them")
-    command.add_argument("-o", "--output", metavar="PATH", required=True, help="file to write")
-    command.add_argument("--opset", type=int, default=20, help="16 or newer (default: %(default)s)")
-    command.add_argument("--target", default="onnxruntime-cpu", help="runtime it is for (default: %(default)s)")
-    command.add_argument("--sizes", type=_sizes, metavar="HxW", help="input sizes, 28x28 or 16x32x32")
-    command.add_argument("--output-sizes", type=_sizes, metavar="HxW", help="output sizes, if they differ")
-    command.add_argument("--channels", type=int, help="channels of the input")
-    command.add_argument("--classes", type=int, help="classes to tell apart")
-    command.add_argument("--hidden", type=int, help="features of the localisation network")
-    command.add_argument("--rank", type=int, choices=(4, 5), help="4 for images, 5 for volumes, if of any size")
-    command.add_argument("--mode", choices=MODES, help="interpolation")
-    command.add_argument("--padding-mode", choices=PADDING_MODES, help="what lies outside the image")
-    command.add_argument("--align-corners", action="store_true", help="-1 and 1 are the centres of the edge pixels")
-    command.add_argument("--seed", type=int, help="decides on the starting values")
-
-    example = "lucid-onnx run warp.onnx X=photo.jpg 'theta=[[[0.5,0,0],[0,0.5,0]]]' -o out.png"
-    command = _command(commands, "run", run, example)
-    command.add_argument("model", help="an ONNX file")
-    command.add_argument(
-        "inputs",
-        nargs="*",
-        metavar="INPUT",
-        help="NAME=picture (values 0 to 1), NAME=array.npy, NAME=[[1,2],[3,4]], an .npz with an array for each "
-        "input, or a picture alone for the one input that takes it",
-    )
-    command.add_argument("-o", "--output", metavar="PATH", help="a picture, or an .npz with every output")
-    command.add_argument("--name", help="the one output to write (default: all, or the first image)")
-    command.add_argument("--provider", action="append", help="execution provider; may be repeated, the first first")
-    command.add_argument("--threads", type=int, help="threads within one operator")
-
-    command = _command(commands, "lower", lower, "lucid-onnx lower model.onnx --target tensorrt -o out.onnx --verify")
-    command.add_argument("model", help="an ONNX file")
-    command.add_argument("-o", "--output", metavar="PATH", required=True, help="file to write")
-    command.add_argument(
-        "--target",
-        default="onnxruntime-cpu",
-        help="runtime it is for, or a table of your own, FILE.toml; `lucid-onnx targets` lists them "
-        "(default: %(default)s)",
-    )
-    command.add_argument("--opset", type=int, help="16 or newer (default: that of the model, if the target takes it)")
-    command.add_argument(
-        "--assume-finite",
-        action="store_true",
-        help="coordinates are within 1e4 and pixels finite: leave out the guards",
-    )
-    command.add_argument(
-        "--map",
-        action="append",
-        default=[],
-        metavar="TYPE=OP",
-        help="a custom operator that is GridSample or AffineGrid: GridSample3D=GridSample, my.domain::Grid=AffineGrid, "
-        "or with attributes that its nodes lack, Sample=GridSample,mode=bilinear; may be repeated",
-    )
-    command.add_argument("--verify", action="store_true", help="run both models and the reference, and compare")
-    command.add_argument(
-        "--inputs", metavar="FILE.npz", help="verify with these arrays (default: made from the shapes)"
-    )
-
-    command = _command(commands, "targets", targets, "lucid-onnx targets tensorrt openvino")
-    command.add_argument("names", nargs="*", metavar="TARGET", help="names, or a FILE.toml (default: all)")
-
-    command = _command(commands, "bench", bench, "lucid-onnx bench --shapes B,2x16x128x128:64x64 --plot bench.png")
-    command.add_argument(
-        "--shapes",
-        default="A,B,C,D,E",
-        help="of image and result, separated by commas: letters, or written out (default: %(default)s)",
-    )
-    command.add_argument("--plot", metavar="PATH", help="a picture to write")
-    command.add_argument("--memory", action="store_true", help="measure memory, too, which takes a while")
-    command.add_argument("--repeats", type=int, default=7, help="rounds at the least (default: %(default)s)")
-    return parser
-
-
-def _command(
-    commands: Any, name: str, run: Callable[[argparse.Namespace], int], example: str
-) -> argparse.ArgumentParser:
-    about = (run.__doc__ or "").strip()
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=about, description=about, epilog=f"example: {example}"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=run)
-    return parser
-
-
-def _sizes(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.lower().split("x"))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"sizes are written 28x28 or 16x32x32; got {text!r}") from None
+    return int(not results.ok)
 
 
 def _mapping(text: str) -> tuple[str, str]:
@@ -362,6 +307,20 @@ def _described(value: Any) -> str:
     """Name and shape of an input or output."""
     dims = value.type.tensor_type.shape.dim
     return f"{value.name} ({', '.join(d.dim_param or str(d.dim_value) for d in dims)})"
+
+
+def _described_value(value: Any) -> dict[str, Any]:
+    """Name, dtype and shape of an input or output that is a tensor of floats."""
+    shape = None if value.shape is None else [_dimension(dimension) for dimension in value.shape]
+    return {"name": value.name, "dtype": value.dtype.numpy().name, "shape": shape}
+
+
+def _shown_shape(shape: Sequence[int | str] | None) -> str:
+    return "of any rank" if shape is None else f"({', '.join(map(str, shape))})"
+
+
+def _dimension(dimension: Any) -> int | str:
+    return dimension if isinstance(dimension, int) else dimension.value or "?"
 
 
 def _described_result(result: Any) -> tuple[Any, str, Any, Any]:

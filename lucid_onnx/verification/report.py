@@ -100,7 +100,7 @@ class Verification:
 
     def as_dict(self) -> dict[str, Any]:
         """The result for JSON."""
-        result: dict[str, Any] = _for_json({"ok": self.ok, **asdict(self)})
+        result: dict[str, Any] = for_json({"ok": self.ok, **asdict(self)})
         return result
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -119,12 +119,12 @@ class Verification:
         return HEADER, [*nodes, *outputs]
 
 
-def _for_json(value: Any) -> Any:
+def for_json(value: Any) -> Any:
     """`value` with what JSON has no word for in words."""
     if isinstance(value, dict):
-        return {key: _for_json(item) for key, item in value.items()}
+        return {key: for_json(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_for_json(item) for item in value]
+        return [for_json(item) for item in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 

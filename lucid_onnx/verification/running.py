@@ -58,6 +58,10 @@ class Runner:
         found = dict(zip(names, results, strict=True))
         return {**{name: feed[name] for name in extra if name in feed and name in self.inputs}, **found}
 
+    def open(self) -> None:
+        """Raise UnsupportedError now, not at the first run, if onnxruntime does not open the model."""
+        self._session(self.outputs)
+
     def _session(self, names: list[str]) -> Session:
         key = frozenset(names)
         if key not in self._sessions:

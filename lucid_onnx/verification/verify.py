@@ -86,14 +86,14 @@ def verify(
     result = Verification()
     result.lowered_error = _other_interface(before, after)
     if feeds is not None:
-        _check_names(model, feeds)
+        check_names(model, feeds)
     comparison = _Comparison(model, before, after, result)
     if result.lowered_error:
         return result
     if feeds is not None:
         comparison.run({**feeds}, "given")
         return result
-    sizes = _fitting_sizes(model, before, after, seed)
+    sizes = fitting_sizes(model, before, after, seed)
     comparison.run(make_inputs(model, sizes, seed), "ordinary")
     if not result.lowered_error and any(role.kind != "size" for role in roles(model).values()):
         special = BORDERS if assume_finite else (*BORDERS, *FAR)
@@ -194,7 +194,7 @@ def _listed(inputs: Mapping[str, int]) -> list[str]:
     return [f"{name} ({onnx.TensorProto.DataType.Name(dtype).lower()})" for name, dtype in inputs.items()]
 
 
-def _check_names(model: ir.Model, feeds: Iterable[str]) -> None:
+def check_names(model: ir.Model, feeds: Iterable[str]) -> None:
     """Raise unless the feeds have the names of the inputs."""
     known = {value.name or "": value for value in (*model.graph.inputs, *model.graph.initializers.values())}
     needed = [value.name for value in model.graph.inputs if is_needed(value)]
@@ -205,7 +205,7 @@ def _check_names(model: ir.Model, feeds: Iterable[str]) -> None:
         raise ArgumentError("verify: " + "; ".join(problems))
 
 
-def _fitting_sizes(model: ir.Model, before: Runner, after: Runner, seed: int) -> Sizes:
+def fitting_sizes(model: ir.Model, before: Runner, after: Runner, seed: int) -> Sizes:
     """The first sizes for open dimensions with which one of the two models runs, or the first of all."""
     inputs = [value for value in model.graph.inputs if is_needed(value)]
     if all(isinstance(dimension, int) for value in inputs for dimension in value.shape or ()):
