@@ -10,7 +10,7 @@ import numpy as np
 
 from lucid_onnx.bench.cases import Cell
 from lucid_onnx.conformance.tolerance import Verdict, as_computed, image_limits, image_range, judge, undecided
-from lucid_onnx.reference import grid_sample
+from lucid_onnx.reference import grid_sample, grid_sample_backward
 from lucid_onnx.reference.schema import ONNX_MODES, Array
 
 POINTS = 2000
@@ -36,10 +36,7 @@ def judge_sampled(results: Sequence[Array], x: Array, grid: Array, cell: Cell) -
     """
     mode = ONNX_MODES[cell.mode]
     points, channels = _some(math.prod(cell.shape.points), POINTS), _some(x.shape[1], CHANNELS)
-    some_x = x[:, channels]
-    axes = x.ndim - 2
-    some_grid = grid.reshape(len(x), -1, axes)[:, points]
-    some_grid = some_grid.reshape(len(x), *(1,) * (axes - 1), len(points), axes)
+    some_x, some_grid = x[:, channels], _at(points, grid)
     how = (mode, cell.padding_mode, cell.align_corners)
     seen = as_computed(some_grid, x.shape[2:], cell.align_corners, "float32")
     truths: dict[np.dtype[Any], Array] = {}
@@ -58,6 +55,59 @@ def judge_sampled(results: Sequence[Array], x: Array, grid: Array, cell: Cell) -
         got = result.reshape(*x.shape[:2], -1)[:, channels][:, :, points].reshape(shape)
         verdicts.append(judge(got, compute, "float32", image_range(some_x), doubtful, mode == "nearest", limits))
     return verdicts
+
+
+def judge_gradients(
+    grad_x: Array, grad_grid: Array, x: Array, grid: Array, grad_out: Array, cell: Cell
+) -> tuple[Verdict, Verdict]:
+    """Compare both gradients of one cell with the reference.
+
+    That of the image is judged in `CHANNELS` channels, that of the grid at `POINTS` points of every image.
+
+    Examples
+    --------
+    >>> from lucid_onnx.bench.cases import inputs, parse_shapes
+    >>> from lucid_onnx.reference import grid_sample_backward
+    >>> (shape,) = parse_shapes(["1x2x4x4"])
+    >>> x, grid = inputs(shape, "smooth")
+    >>> cell = Cell(shape, "smooth", "linear", "zeros", False)
+    >>> grad_x, grad_grid = grid_sample_backward(x, x, grid)
+    >>> [verdict.ok for verdict in judge_gradients(grad_x, grad_grid + 1, x, grid, x, cell)]
+    [True, False]
+    """
+    sizes, how = x.shape[2:], (ONNX_MODES[cell.mode], cell.padding_mode, cell.align_corners)
+    points, channels = _some(math.prod(cell.shape.points), POINTS), _some(x.shape[1], CHANNELS)
+
+    def backward(grad_out: Array, x: Array, grid: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+        given = as_computed(grid, sizes, cell.align_corners, "float32") if dtype == np.float64 else grid
+        return grid_sample_backward(grad_out.astype(dtype), x.astype(dtype), given, *how)
+
+    def compute_grad_x(dtype: np.dtype[Any]) -> Array:
+        return backward(grad_out[:, channels], x[:, channels], grid, dtype)[0]
+
+    some_grid = _at(points, grid)
+    some_grad_out = np.moveaxis(_at(points, np.moveaxis(grad_out, 1, -1)), -1, 1)
+
+    def compute_grad_grid(dtype: np.dtype[Any]) -> Array:
+        return backward(some_grad_out, x, some_grid, dtype)[1]
+
+    seen = as_computed(some_grid, sizes, cell.align_corners, "float32")
+    doubtful = undecided(seen, sizes, *how, "float32") | undecided(seen, sizes, *how, "float32", derivative=True)
+    largest, of_image = float(np.abs(grad_out).max()), float(np.abs(x).max())
+    # The terms that make up the gradient of the grid may cancel: pixels times gradients, per normalised unit.
+    terms = of_image * largest * max(sizes) / 2
+    return (
+        judge(grad_x[:, channels], compute_grad_x, "float32", largest),
+        judge(_at(points, grad_grid), compute_grad_grid, "float32", terms, doubtful[..., None]),
+    )
+
+
+def _at(points: Array, values: Array) -> Array:
+    """Some of the points of (N, …, C), as (N, 1, …, P, C)."""
+    between = (1,) * (values.ndim - 3)
+    return values.reshape(len(values), -1, values.shape[-1])[:, points].reshape(
+        len(values), *between, len(points), values.shape[-1]
+    )
 
 
 def _some(count: int, most: int) -> Array:

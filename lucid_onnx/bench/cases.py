@@ -70,6 +70,11 @@ class Cell:
     padding_mode: str
     align_corners: bool
 
+    @property
+    def is_basic(self) -> bool:
+        """Whether it is the way that all others are compared with: linear, with zeros, by ONNX's defaults."""
+        return (self.mode, self.padding_mode, self.align_corners) == ("linear", "zeros", False)
+
 
 SHAPES = {
     shape.name: shape
@@ -79,9 +84,13 @@ SHAPES = {
         Shape("C", (1, 256, 64, 64), (128, 128)),
         Shape("D", (1, 1, 64, 64, 64), (64, 64, 64)),
         Shape("E", (1, 32, 16, 64, 64), (16, 64, 64)),
+        Shape("F", (64, 1, 28, 28), (28, 28)),
     )
 }
-"""A picture; the features of a network; features that are enlarged; a volume; features of a volume."""
+"""A picture; features of a network; features that are enlarged; a volume; features of a volume; a batch of digits."""
+
+LOWERED_SHAPES = ("A", "B", "C", "D", "E")
+"""Shapes that lowering is measured on."""
 
 
 def parse_shapes(texts: Sequence[str]) -> list[Shape]:
@@ -122,6 +131,19 @@ def cells(shapes: Sequence[Shape]) -> list[Cell]:
         for how in itertools.product(GRIDS, ONNX_MODES, PADDING_MODES, (False, True))
         if not (len(shape.image) == 5 and how[1] == "cubic")
     ]
+
+
+def gradient_cells(shapes: Sequence[Shape]) -> list[Cell]:
+    """The cells in which gradients are measured: linear with zeros on both grids first, then the others on one.
+
+    Examples
+    --------
+    >>> [len(gradient_cells([SHAPES[name]])) for name in "AD"]
+    [19, 13]
+    """
+    found = cells(shapes)
+    basic = [cell for cell in found if cell.is_basic]
+    return basic + [cell for cell in found if cell.grid == "uniform" and not cell.is_basic]
 
 
 def inputs(shape: Shape, grid: str) -> tuple[Array, Array]:

@@ -1,16 +1,17 @@
 """Memory that a run takes, measured in a process of its own.
 
 A process knows the most memory that it ever held, not what one call took. So a fresh one loads model and inputs
-and nothing else, and what its high-water mark rises by while the model runs is what the run takes: the result
+and nothing else, and what its high-water mark rises by while the model runs is what the run takes: the results
 and everything in between, not the inputs.
 """
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +19,11 @@ import onnx
 
 from lucid_onnx.reference.schema import Array, RunError, UnsupportedError
 
-# What the child prints: bytes by which the mark rose, and bytes of the result. It imports as little as it can,
-# since memory that was freed before the run would hide what the run takes. On Linux getrusage is of no use: its
-# mark is inherited from the process that starts the child.
-_CHILD = """
-import resource, sys
-import numpy as np, onnxruntime as ort
+# What the children share: the mark, and how it is set back to what is held now, so that memory which was held and
+# freed before does not hide what the run takes. Where it cannot be set back, it matters that a child imports little.
+# On Linux getrusage is of no use: its mark is inherited from the process that starts the child.
+_MARK = """
+import contextlib, resource, sys
 def mark():
     try:
         with open("/proc/self/status") as status:
@@ -31,16 +31,42 @@ def mark():
     except (OSError, StopIteration):
         unit = 1 if sys.platform == "darwin" else 1024
         return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def start():
+    with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as marks:
+        marks.write("5")
+    return mark()
+"""
+
+# A child prints the bytes by which the mark rose, and the bytes of the results.
+_SESSION = (
+    _MARK
+    + """
+import pathlib, numpy as np, onnxruntime as ort
 model, inputs, threads = sys.argv[1:]
-feed = {name: np.load(f"{inputs}/{name}.npy") for name in ("X", "grid")}
+feed = {path.stem: np.load(path) for path in pathlib.Path(inputs).glob("*.npy")}
 options = ort.SessionOptions()
 options.log_severity_level = 4
 options.intra_op_num_threads = int(threads)
 session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-before = mark()
-(result,) = session.run(None, feed)
-print(mark() - before, result.nbytes)
+before = start()
+results = session.run(None, feed)
+print(mark() - before, sum(result.nbytes for result in results))
 """
+)
+
+_CALL = (
+    _MARK
+    + """
+import pickle, torch
+made, threads = sys.argv[1:]
+torch.set_num_threads(int(threads))
+with open(made, "rb") as file:
+    call = pickle.load(file)()
+before = start()
+results = call()
+print(mark() - before, sum(result.nbytes for result in results))
+"""
+)
 
 
 def check_memory() -> None:
@@ -52,7 +78,7 @@ def check_memory() -> None:
 
 
 def grown(model: onnx.ModelProto, feed: Mapping[str, Array], threads: int) -> int:
-    """Bytes that one run of a model on X and grid takes; at least those of its result.
+    """Bytes that one run of a model takes; at least those of its results.
 
     Raises
     ------
@@ -64,12 +90,26 @@ def grown(model: onnx.ModelProto, feed: Mapping[str, Array], threads: int) -> in
         path.write_bytes(model.SerializeToString())
         for name, array in feed.items():
             np.save(Path(folder, f"{name}.npy"), array)
-        words = [sys.executable, "-P", "-c", _CHILD, str(path), folder, str(threads)]
-        child = subprocess.run(words, capture_output=True, text=True, check=False)
+        return _rise(_SESSION, str(path), folder, str(threads))
+
+
+def grown_calling(make: Callable[[], Callable[[], object] | None], threads: int) -> int:
+    """Bytes that the call takes which `make`, a function that can be pickled, makes in another process.
+
+    What the call returns is a sequence of PyTorch's tensors. Raises as `grown` does.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "make.pickle")
+        path.write_bytes(pickle.dumps(make))
+        return _rise(_CALL, str(path), str(threads))
+
+
+def _rise(program: str, *words: str) -> int:
+    child = subprocess.run([sys.executable, "-P", "-c", program, *words], capture_output=True, text=True, check=False)
     if child.returncode:
         said = child.stderr.strip().splitlines()
         why = said[-1] if said else f"it ended with status {child.returncode}"
         raise RunError(f"bench: the process that measures memory failed: {why}")
-    rose, result = (int(number) for number in child.stdout.split())
+    rose, results = (int(number) for number in child.stdout.split())
     # Pages that were free already hide a little of what a small run takes.
-    return max(rose, result)
+    return max(rose, results)

@@ -9,7 +9,29 @@ from lucid_onnx.conformance.tolerance import Verdict
 
 
 @dataclass(frozen=True)
-class Row:
+class CellRow:
+    """The cell that a row is about; its shape by its name."""
+
+    shape: str
+    grid: str
+    mode: str
+    padding_mode: str
+    align_corners: bool
+
+    @property
+    def way(self) -> str:
+        """The way to sample, in words."""
+        return f"{self.mode}, {self.padding_mode}{', corners' if self.align_corners else ''}"
+
+    @property
+    def name(self) -> str:
+        """The cell in words."""
+        corners = ", corners" if self.align_corners else ""
+        return f"{self.shape} {self.grid} {self.mode} {self.padding_mode}{corners}"
+
+
+@dataclass(frozen=True)
+class Row(CellRow):
     """What was measured of one cell.
 
     Parameters
@@ -30,11 +52,6 @@ class Row:
         Memory that a run of the lowered model takes, as a multiple of the kernel's, where that was measured.
     """
 
-    shape: str
-    grid: str
-    mode: str
-    padding_mode: str
-    align_corners: bool
     form: str
     guarded_form: str
     kernel: float
@@ -44,12 +61,6 @@ class Row:
     lowered_verdict: Verdict
     guarded_verdict: Verdict
     memory: float | None = None
-
-    @property
-    def name(self) -> str:
-        """The cell in words."""
-        corners = ", corners" if self.align_corners else ""
-        return f"{self.shape} {self.grid} {self.mode} {self.padding_mode}{corners}"
 
     @property
     def speedup(self) -> float:
