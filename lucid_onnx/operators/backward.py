@@ -32,6 +32,7 @@ from lucid_onnx.operators.building import (
     joined,
     known_ints,
     known_shape,
+    named,
     opset_of,
     reshape,
     typed,
@@ -84,9 +85,9 @@ class Backward:
         op = self.op
         weights = [cell.weights for cell in self._points.cells]
         products: list[Value | None] = []
-        for tap in product(range(TAPS[self._mode]), repeat=self.rank - 2):
+        for k, tap in enumerate(product(range(TAPS[self._mode]), repeat=self.rank - 2)):
             factors = [along[t] for along, t in zip(weights, tap, strict=True) if along]
-            products.append(reduce(op.Mul, factors) if factors else None)
+            products.append(named(reduce(op.Mul, factors), f"corner_{k}_weight") if factors else None)
         grad, axis = self._layout.added(products, self._kept())
         how = (self._mode, self._padding_mode, self._corners)
         grad = self._layout.as_images(cells.fold(op, grad, self._points.lengths, axis, *how))
@@ -115,9 +116,10 @@ class Backward:
             grad = op.Expand(constant(op, 0.0, self.dtype), op.Shape(self._grid))
             return cast(op, grad, dtype_of(self._grid, "grid"))
         planes = []
-        for along, cell, size in zip(self._along_axes(), self._points.cells, self._points.sizes, strict=True):
+        axes = zip(self._along_axes(), self._points.cells, self._points.sizes, "zyx"[5 - self.rank :], strict=True)
+        for along, cell, size, letter in axes:
             slope = cells.slope(op, cell, size, self._mode, self._padding_mode, self.rank)
-            plane = along if slope is None else op.Mul(along, slope)
+            plane = along if slope is None else op.Mul(along, named(slope, f"{letter}_slope"))
             plane = op.Mul(plane, unnormalize_slope(op, size, self._corners))
             planes.append(op.Unsqueeze(plane if self._nothing is None else op.Add(plane, self._nothing), [0]))
         points = op.Transpose(op.Concat(*planes[::-1], axis=0), perm=[1, 0])
@@ -187,8 +189,9 @@ class Numbers:
         numbers = reshape(op, self._points.images(), [-1])
         shape = op.Shape(self._grad_out)
         dots = []
-        for distance in self._distances:
+        for k, distance in enumerate(self._distances):
             pixels = op.GatherElements(numbers, op.Add(self._first, distance), axis=0)
+            pixels = named(pixels, f"corner_{k}_pixels")
             products = op.Mul(op.Reshape(pixels, shape, allowzero=1), self._grad_out)
             single = known_ints(self._channels) == [1]
             dots.append(reshape(op, products if single else op.ReduceSum(products, [1], keepdims=0), [-1]))
@@ -209,7 +212,7 @@ class Numbers:
         # Behind all of them, as in `accumulate`.
         for index, update in updates:
             numbers = op.ScatterElements(numbers, index, update, axis=0, reduction="add")
-        return reshape(op, numbers, shape), 2
+        return named(reshape(op, numbers, shape), "grad_pixels"), 2
 
     def as_images(self, grad: Value) -> Value:
         """(N, C, …) of what was added."""
@@ -237,8 +240,8 @@ class Rows:
         op = self._op
         image = self._points.rows()
         dots = []
-        for distance in self._distances:
-            pixels = op.Gather(image, op.Add(self._first, distance), axis=0)
+        for k, distance in enumerate(self._distances):
+            pixels = named(op.Gather(image, op.Add(self._first, distance), axis=0), f"corner_{k}_pixels")
             dots.append(op.ReduceSum(op.Mul(pixels, self._grad_out), [1], keepdims=0))
         return dots
 
@@ -249,7 +252,8 @@ class Rows:
         first = op.Cast(self._first, to=int(ir.DataType.INT64))
         depth = layers(count(op, points.shape()), count(op, joined(op, *points.lengths)))
         grad = scatter_cells(op, table, self._grad_out, first, self._distances, weights, depth, kept)
-        return reshape(op, grad, joined(op, points.batch, *points.extended, points.channels)), 1
+        grad = reshape(op, grad, joined(op, points.batch, *points.extended, points.channels))
+        return named(grad, "grad_pixels"), 1
 
     def as_images(self, grad: Value) -> Value:
         """(N, C, …) of what was added."""

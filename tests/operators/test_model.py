@@ -82,7 +82,8 @@ def test_static_shapes_give_what_symbolic_ones_give(cell):
         symbolic = symbolic_model.run(None, feed)
         static = lo.session(lo.operator_model("GridSampleGrad", **arguments, shapes=shapes)).run(None, feed)
         for ours, theirs in zip(static, symbolic, strict=True):
-            np.testing.assert_array_equal(ours, theirs)
+            # With few channels known, numbers are added one by one, and rows otherwise: in another order.
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6 * (1 + np.abs(theirs).max(initial=0)))
 
 
 def test_numpy_integers_will_do():
@@ -120,8 +121,8 @@ def test_a_function_may_have_a_name_of_its_own():
 def test_values_are_named_for_what_they_hold():
     model = lo.operator_model("GridSampleGrad", padding_mode="border")
     names = {name for node in model.graph.node for name in node.output}
-    assert {"x_pixel", "y_pixel", "x_index", "x_weight", "x_slope", "corner_weights", "corner_indices"} <= names
-    assert {"corner_3_pixels", "corner_3_weight", "grad_pixels_3", "dX", "dgrid"} <= names
+    assert {"x_pixel", "y_pixel", "x_slope", "y_slope"} <= names
+    assert {"corner_3_pixels", "corner_3_weight", "grad_pixels", "dX", "dgrid"} <= names
     assert all(re.match(r"(x|y|corner_\d)/", node.name) for node in model.graph.node if node.name.count("/"))
 
 
