@@ -7,8 +7,9 @@ from typing import Any
 
 import onnx_ir as ir
 
-from lucid_onnx.gradient.shapes import Axes, reduce, shape_of
-from lucid_onnx.operators.building import Builder, Value
+from lucid_onnx.gradient.shapes import Axes, reduce, shape_of, zeros_like
+from lucid_onnx.lowering import nodes
+from lucid_onnx.operators.building import Builder, Value, opset_of
 from lucid_onnx.reference.schema import ArgumentError, UnsupportedError
 
 
@@ -30,8 +31,6 @@ class Call:
         Gradients with respect to the outputs, of their shapes; None where nothing flows back.
     wanted : list of bool
         For which inputs a gradient is asked.
-    opset : int
-        Version of ONNX's operators in the model.
     """
 
     def __init__(
@@ -42,11 +41,15 @@ class Call:
         outputs: Sequence[Value | None],
         grads: Sequence[Value | None],
         wanted: Sequence[bool],
-        opset: int,
     ) -> None:
-        self.op, self.node, self.opset = op, node, opset
+        self.op, self.node = op, node
         self.inputs, self.outputs = list(inputs), list(outputs)
         self.grads, self.wanted = list(grads), list(wanted)
+
+    @property
+    def opset(self) -> int:
+        """Version of ONNX's operators in the model."""
+        return opset_of(self.op)
 
     @property
     def x(self) -> Value:
@@ -99,7 +102,7 @@ class Call:
 
     def reduce(self, op_type: str, value: Value, axes: Axes, keepdims: bool = True) -> Value:
         """A reduction over `axes`, spelled as the opset wants; over none where there are none, over all for None."""
-        return reduce(self.op, self.opset, op_type, value, axes, keepdims)
+        return reduce(self.op, op_type, value, axes, keepdims)
 
     def sum(self, value: Value, axes: Axes, keepdims: bool = True) -> Value:
         """Sum over `axes`, over none where there are none; over all for None."""
@@ -107,9 +110,7 @@ class Call:
 
     def zeros_like(self, value: Value) -> Value:
         """Zeros of the shape of a value and of the dtype of the arithmetic."""
-        zero = ir.tensor([0.0], dtype=self.dtype)
-        result: Value = self.op.ConstantOfShape(self.shape(value), value=zero)
-        return result
+        return zeros_like(self.op, value, self.dtype)
 
     def number(self, number: float) -> Value:
         """A scalar of the dtype of the arithmetic, where an operator's inputs do not say which it is."""
@@ -136,10 +137,8 @@ class Call:
 
 
 def label(node: ir.Node) -> str:
-    """What a message calls a node."""
-    name = node.name or (node.outputs[0].name if node.outputs else None) or "without a name"
-    operator = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
-    return f"{operator} node {name!r}"
+    """What a message calls a node, its domain included."""
+    return f"{node.domain}::{nodes.label(node)}" if node.domain else nodes.label(node)
 
 
 _LISTS = (ir.AttributeType.INTS, ir.AttributeType.FLOATS, ir.AttributeType.STRINGS)

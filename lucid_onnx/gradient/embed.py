@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from lucid_onnx.gradient.names import Names, subgraphs
+from lucid_onnx.gradient.names import Names
+from lucid_onnx.lowering.nodes import subgraphs
 from lucid_onnx.operators.building import Value
 
 

@@ -11,12 +11,13 @@ from onnx_ir.passes import common as passes
 
 from lucid_onnx.files import ModelSource
 from lucid_onnx.gradient import rules as rules
-from lucid_onnx.gradient.names import Names, subgraphs
+from lucid_onnx.gradient.names import Names
 from lucid_onnx.gradient.prepare import prepare
-from lucid_onnx.gradient.reverse import FLOATS, Reverse
-from lucid_onnx.gradient.shapes import shape_of
+from lucid_onnx.gradient.reverse import Reverse
+from lucid_onnx.gradient.shapes import zeros_like
 from lucid_onnx.lowering import lower_ir
 from lucid_onnx.lowering.inference import types_of_now
+from lucid_onnx.lowering.nodes import FLOATS, subgraphs
 from lucid_onnx.lowering.tables import TargetSource, find_target
 from lucid_onnx.model_files import read_model, to_proto
 from lucid_onnx.operators.building import Drawing, Value, cast
@@ -120,7 +121,7 @@ def _append(model: ir.Model, sources: Sequence[Value], results: Sequence[Value])
     graph, names = model.graph, Names(model)
     scratch = ir.Graph([], [], nodes=[], opset_imports={"": graph.opset_imports[""]}, name="gradient")
     builder = Drawing(scratch)
-    reverse = Reverse(builder, graph.opset_imports[""])
+    reverse = Reverse(builder)
     seeds = []
     for result in results:
         seed = ir.Value(name=names.value(f"{result.name}_grad"), type=result.type, shape=result.shape)
@@ -128,11 +129,10 @@ def _append(model: ir.Model, sources: Sequence[Value], results: Sequence[Value])
         seeds.append((result, reverse.wide(seed)))
     found = reverse.run(list(graph), seeds, set(sources))
     for source in sources:
+        assert source.dtype is not None
         grad = found.get(source)
         if grad is None:
-            zero = ir.tensor([0.0], dtype=source.dtype)
-            grad = builder.op.ConstantOfShape(shape_of(builder.op, source), value=zero)
-        assert source.dtype is not None
+            grad = zeros_like(builder.op, source, source.dtype)
         grad = cast(builder.op, grad, source.dtype)
         producer = grad.producer()
         if producer is None or producer.graph is not scratch or grad in scratch.outputs:

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from lucid_onnx.lowering.nodes import subgraphs
 from lucid_onnx.model_files import own_tensor
+from lucid_onnx.operators.naming import Taken
 
 
 class Names:
     """The names of the values and of the nodes of a model."""
 
     def __init__(self, model: ir.Model) -> None:
-        self._values: set[str | None] = set()
-        self._nodes: set[str | None] = set()
+        self._values = Taken()
+        self._nodes = Taken()
         for graph in (model.graph, *model.graph.subgraphs()):
-            self._values |= {value.name for value in (*graph.inputs, *graph.initializers.values(), *graph.outputs)}
+            values = (*graph.inputs, *graph.initializers.values(), *graph.outputs)
+            self._values.update(value.name for value in values)
             for node in graph:
-                self._nodes.add(node.name)
-                self._values |= {value.name for value in node.outputs}
+                self._nodes.update([node.name])
+                self._values.update(value.name for value in node.outputs)
 
     def value(self, name: str | None) -> str:
         """`name` for a value, with a number behind it where it is taken."""
-        return _fresh(name or "value", self._values)
+        return self._values.fresh(name or "value")
 
     def node(self, name: str | None) -> str:
         """`name` for a node, likewise."""
-        return _fresh(name or "node", self._nodes)
+        return self._nodes.fresh(name or "node")
 
     def rename(self, graph: ir.Graph, prefix: str = "") -> None:
         """Give all in a copy of a graph, its subgraphs included, names of its own: `prefix` before those that it has.
@@ -47,25 +50,3 @@ class Names:
                 value.name = self.value(prefix + value.name)
         for subgraph in subgraphs(node):
             self.rename(subgraph, prefix)
-
-
-def subgraphs(node: ir.Node) -> list[ir.Graph]:
-    """The graphs that are attributes of a node."""
-    found: list[ir.Graph] = []
-    for attribute in node.attributes.values():
-        if attribute.is_ref():
-            continue
-        if attribute.type == ir.AttributeType.GRAPH:
-            found.append(attribute.as_graph())
-        elif attribute.type == ir.AttributeType.GRAPHS:
-            found += attribute.as_graphs()
-    return found
-
-
-def _fresh(name: str, taken: set[str | None]) -> str:
-    fresh, number = name, 0
-    while fresh in taken:
-        number += 1
-        fresh = f"{name}_{number}"
-    taken.add(fresh)
-    return fresh

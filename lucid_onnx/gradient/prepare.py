@@ -9,13 +9,13 @@ from onnx_ir.passes import common as passes
 from onnxscript import optimizer
 
 from lucid_onnx.gradient.embed import Embedding, own_outputs
-from lucid_onnx.gradient.names import Names, subgraphs
+from lucid_onnx.gradient.names import Names
 from lucid_onnx.gradient.registry import RULES
 from lucid_onnx.gradient.reverse import captured, flow, is_if
 from lucid_onnx.gradient.unroll import is_loop, obstacle, unroll
 from lucid_onnx.lowering.functions import attributes_of, substitute
 from lucid_onnx.lowering.inference import infer
-from lucid_onnx.lowering.nodes import constant_of, scopes, walk
+from lucid_onnx.lowering.nodes import constant_of, scopes, subgraphs, walk
 from lucid_onnx.lowering.opsets import convert_opset
 from lucid_onnx.operators.building import Value
 from lucid_onnx.operators.finishing import OLDEST_OPSET

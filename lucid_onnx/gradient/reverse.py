@@ -8,15 +8,12 @@ import onnx_ir as ir
 
 from lucid_onnx.gradient.broadcast import unbroadcast
 from lucid_onnx.gradient.call import Call, label
-from lucid_onnx.gradient.names import subgraphs
 from lucid_onnx.gradient.registry import CONSTANT, RULES, Rule
-from lucid_onnx.gradient.shapes import shape_of
+from lucid_onnx.gradient.shapes import zeros_like
 from lucid_onnx.gradient.unroll import is_loop, obstacle
-from lucid_onnx.operators.building import Drawing, Value, cast
+from lucid_onnx.lowering.nodes import FLOATS, subgraphs
+from lucid_onnx.operators.building import Drawing, Value, cast, dtype_of, opset_of
 from lucid_onnx.reference.schema import UnsupportedError
-
-FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
-"""Dtypes that have a derivative."""
 
 BRANCHES = ("then_branch", "else_branch")
 
@@ -30,8 +27,8 @@ class Reverse:
         Builds the gradient; its nodes may read the values of the primal.
     """
 
-    def __init__(self, builder: Drawing, opset: int) -> None:
-        self._builder, self._op, self._opset = builder, builder.op, opset
+    def __init__(self, builder: Drawing) -> None:
+        self._builder, self._op = builder, builder.op
         self._grads: dict[Value, Value] = {}
         self._wide: dict[Value, Value] = {}
 
@@ -97,7 +94,7 @@ class Reverse:
             if grad is not None and grad.shape is None and value.shape is not None:
                 # The builder cannot always tell, but that is what a gradient has.
                 grad.shape = value.shape.copy()
-        call = Call(self._op, node, inputs, outputs, grads, wanted, self._opset)
+        call = Call(self._op, node, inputs, outputs, grads, wanted)
         first = grads[0] if grads[0] is not None else call.zeros_like(call.y)
         found = rule.function(call, first)
         if found is None or isinstance(found, ir.Value):
@@ -127,18 +124,17 @@ class Reverse:
         graph = primal.clone(allow_outer_scope_values=True)
         outputs = list(graph.outputs)
         graph.outputs.clear()
-        graph.opset_imports.setdefault("", self._opset)
+        graph.opset_imports.setdefault("", opset_of(self._op))
         nodes = list(graph)
         builder = Drawing(graph, parent=self._builder)
-        inner = Reverse(builder, self._opset)
+        inner = Reverse(builder)
         inner._wide.update(self._wide)
         seeds = [(value, grad) for value, grad in zip(outputs, grads, strict=True) if grad is not None]
         found = inner.run(nodes, seeds, set(sources))
         for source in sources:
             grad = found.get(source)
             if grad is None:
-                zero = ir.tensor([0.0], dtype=self.wide(source).dtype)
-                grad = builder.op.ConstantOfShape(shape_of(builder.op, source), value=zero)
+                grad = zeros_like(builder.op, source, dtype_of(self.wide(source), "what an If reads"))
             # An output of a branch must be made in it.
             graph.outputs.append(builder.op.Identity(grad))
         return graph

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from lucid_onnx.lowering.decide import Recipe, cell_of
 from lucid_onnx.lowering.kernels import homed, plain
-from lucid_onnx.lowering.nodes import GUARDED, INPUTS, Sampling
+from lucid_onnx.lowering.nodes import FLOATS, GUARDED, INPUTS, Sampling
 from lucid_onnx.operators.affine_grid import affine_grid
 from lucid_onnx.operators.building import Builder, Drawing, Value, cast
 from lucid_onnx.operators.finishing import FOLDED, clean, declare_outputs, new_model
@@ -68,7 +68,7 @@ def _built(sampling: Sampling, recipe: Recipe, operands: tuple[Operand, ...], la
     op = Drawing(graph).op
     make = _affine_grid if sampling.op == "AffineGrid" else _grid_sample
     result = make(op, sampling, recipe, *values)
-    if sampling.dtype not in _FLOATS and sampling.mode != "nearest":
+    if sampling.dtype not in FLOATS and sampling.mode != "nearest":
         result = _as_integers(op, result, sampling.dtype)
     declare_outputs(op, graph, [cast(op, result, sampling.dtype)], ["result"])
     finished = clean(new_model(graph), largest).graph
@@ -105,7 +105,7 @@ def _grid_sample(op: Builder, sampling: Sampling, recipe: Recipe, x: Value, grid
     grid = cast(op, grid, recipe.dtype)
     cell = cell_of(sampling)
     if recipe.form == "expand":
-        image = x if x.dtype in _FLOATS else cast(op, x, recipe.dtype)
+        image = x if x.dtype in FLOATS else cast(op, x, recipe.dtype)
         return grid_sample(op, image, grid, cell.mode, cell.padding_mode, cell.align_corners, recipe.finite)
     image = x if recipe.keep_image else cast(op, x, recipe.dtype)
     if recipe.form == "keep":
@@ -122,6 +122,3 @@ def _as_integers(op: Builder, values: Value, dtype: ir.DataType) -> Value:
         return op.Round(values)
     limits = np.iinfo(dtype.numpy())
     return op.Min(op.Max(op.Round(values), float(limits.min)), float(limits.max))
-
-
-_FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)

@@ -23,6 +23,9 @@ OPERATORS = ("GridSample", "AffineGrid")
 GUARDED = "lucid_onnx.guarded"
 """Metadata of a node whose coordinates are guarded already, so that lowering again adds nothing."""
 
+FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+"""The floating dtypes that are sampled, and that have a derivative."""
+
 INPUTS = {"GridSample": ("X", "grid"), "AffineGrid": ("theta", "size")}
 
 
@@ -81,6 +84,19 @@ def label(node: ir.Node) -> str:
     return f"{node.op_type} node {name!r}"
 
 
+def subgraphs(node: ir.Node) -> list[ir.Graph]:
+    """The graphs that are attributes of a node."""
+    found: list[ir.Graph] = []
+    for attribute in node.attributes.values():
+        if attribute.is_ref():
+            continue
+        if attribute.type == ir.AttributeType.GRAPH:
+            found.append(attribute.as_graph())
+        elif attribute.type == ir.AttributeType.GRAPHS:
+            found += attribute.as_graphs()
+    return found
+
+
 def scopes(model: ir.Model) -> list[ir.Graph | ir.Function]:
     """The main graph and every function: what has opset imports of its own."""
     return [model.graph, *model.functions.values()]
@@ -113,7 +129,7 @@ def read(node: ir.Node) -> Sampling:
             raise ArgumentError(f"{label(node)}: {name} is {value!r}; ONNX has {', '.join(known)}")
     x, grid = (_input(node, k) for k in (0, 1))
     rank = _rank(node, x, grid)
-    shape = _known(x, rank)
+    shape = known_dimensions(x, rank)
     return Sampling(
         "GridSample", rank, mode, padding_mode, _flag(node), _dtype(node, x, "X"), _dtype(node, grid, "grid"), shape
     )
@@ -132,7 +148,7 @@ def _read_affine_grid(node: ir.Node) -> Sampling:
     dtype = _dtype(node, theta, "theta")
     constant = constant_of(size)
     sizes = None if constant is None else tuple(int(n) for n in constant.numpy()[2:])
-    return Sampling("AffineGrid", rank, "", "", _flag(node), dtype, dtype, _known(theta, 3), sizes)
+    return Sampling("AffineGrid", rank, "", "", _flag(node), dtype, dtype, known_dimensions(theta, 3), sizes)
 
 
 def constant_of(value: Value) -> ir.TensorProtocol | None:
@@ -168,7 +184,8 @@ def _rank(node: ir.Node, x: Value, grid: Value) -> int:
     return rank
 
 
-def _known(value: Value, rank: int) -> tuple[int | None, ...]:
+def known_dimensions(value: Value, rank: int) -> tuple[int | None, ...]:
+    """Shape of a value that has `rank` dimensions; None where one is not known."""
     if value.shape is None:
         return (None,) * rank
     return tuple(d if isinstance(d, int) else None for d in value.shape)
@@ -177,14 +194,13 @@ def _known(value: Value, rank: int) -> tuple[int | None, ...]:
 def _dtype(node: ir.Node, value: Value, name: str) -> ir.DataType:
     if value.dtype is None:
         raise UnsupportedError(f"{label(node)}: the dtype of {name} is not known; declare it as a value_info")
-    if value.dtype not in _LOWERED and not (name == "X" and value.dtype in _COUNTED):
+    if value.dtype not in FLOATS and not (name == "X" and value.dtype in _COUNTED):
         raise UnsupportedError(
             f"{label(node)}: {name} is of {value.dtype.name.lower()}, which is not sampled; cast it to a float first"
         )
     return value.dtype
 
 
-_LOWERED = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 _COUNTED = (
     ir.DataType.BOOL,
     ir.DataType.UINT8,

@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from lucid_onnx.lowering.nodes import scopes, walk
 from lucid_onnx.operators.building import Value
+from lucid_onnx.operators.naming import Taken
 
 
 class Splicer:
@@ -27,16 +28,16 @@ class Splicer:
     def __init__(self, model: ir.Model) -> None:
         self.scope: ir.Graph | ir.Function = model.graph
         self._model = model
-        self._values: set[str | None] = set()
-        self._nodes: set[str | None] = set()
+        self._values = Taken()
+        self._nodes = Taken()
         for scope in scopes(model):
             for graph in [scope, *scope.subgraphs()]:
-                self._values |= {value.name for value in graph.inputs}
+                self._values.update(value.name for value in graph.inputs)
                 if isinstance(graph, ir.Graph):
-                    self._values |= set(graph.initializers)
+                    self._values.update(graph.initializers)
             for node in walk(scope):
-                self._nodes.add(node.name)
-                self._values |= {value.name for value in node.outputs}
+                self._nodes.update([node.name])
+                self._values.update(value.name for value in node.outputs)
         self._constants: dict[tuple[ir.DataType, tuple[int, ...], bytes], Value] = {}
         self._added: set[Value] = set()
 
@@ -70,8 +71,8 @@ class Splicer:
         outputs: int = 1,
     ) -> ir.Node:
         """A node with names that the model does not have."""
-        results = [ir.Value(name=self._fresh(f"{prefix}/{op_type}_output", self._values)) for _ in range(outputs)]
-        name = self._fresh(f"{prefix}/{op_type}", self._nodes)
+        results = [ir.Value(name=self._values.fresh(f"{prefix}/{op_type}_output")) for _ in range(outputs)]
+        name = self._nodes.fresh(f"{prefix}/{op_type}")
         return ir.Node("", op_type, inputs, attributes, outputs=results, name=name)
 
     def constant(self, tensor: ir.TensorProtocol, prefix: str) -> Value:
@@ -124,10 +125,10 @@ class Splicer:
         outputs = []
         for value in inner.outputs:
             shape = None if value.shape is None else value.shape.copy()
-            copy = ir.Value(name=self._fresh(f"{prefix}/{value.name}", self._values), type=value.type, shape=shape)
+            copy = ir.Value(name=self._values.fresh(f"{prefix}/{value.name}"), type=value.type, shape=shape)
             mapping[value] = copy
             outputs.append(copy)
-        name = self._fresh(f"{prefix}/{inner.name or inner.op_type}", self._nodes)
+        name = self._nodes.fresh(f"{prefix}/{inner.name or inner.op_type}")
         attributes, metadata = inner.attributes.values(), dict(inner.metadata_props)
         return ir.Node(
             inner.domain, inner.op_type, inputs, attributes, outputs=outputs, name=name, metadata_props=metadata
@@ -145,7 +146,7 @@ class Splicer:
         key = (tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes())
         if key not in self._constants:
             value = ir.Value(
-                name=self._fresh(f"{prefix}/{initializer.name}", self._values),
+                name=self._values.fresh(f"{prefix}/{initializer.name}"),
                 type=ir.TensorType(tensor.dtype),
                 shape=ir.Shape(tensor.shape.numpy()),
             )
@@ -154,14 +155,6 @@ class Splicer:
             self._constants[key] = value
             self._added.add(value)
         return self._constants[key]
-
-    def _fresh(self, name: str, taken: set[str | None]) -> str:
-        fresh, number = name, 0
-        while fresh in taken:
-            number += 1
-            fresh = f"{name}_{number}"
-        taken.add(fresh)
-        return fresh
 
 
 def set_strings(node: ir.Node, attributes: Mapping[str, str]) -> bool:

@@ -38,7 +38,7 @@ from lucid_onnx.operators.building import (
     typed,
 )
 from lucid_onnx.operators.coordinates import unnormalize_slope
-from lucid_onnx.operators.points import Points
+from lucid_onnx.operators.points import Points, channels_last
 from lucid_onnx.reference.schema import TAPS, as_flag, check_grad_out, check_grid_sample
 
 FEW_CHANNELS = 6
@@ -74,11 +74,11 @@ class Backward:
         how = (mode, padding_mode, self._corners)
         self._points = Points(op, cast(op, x, self.dtype), grid, *how, self.dtype, harmless=True)
         taps = list(product(range(TAPS[mode]), repeat=self.rank - 2))
-        self._distances = [self._points.distance(tap) for tap in taps]
+        distances = [self._points.distance(tap) for tap in taps]
         few = shape[1] is not None and shape[1] <= FEW_CHANNELS
         many = len(taps) > MOST_TAPS
         layout = Numbers if few or many or opset_of(op) < OLDEST_OPSET_OF_LAYERS else Rows
-        self._layout = layout(op, self._points, cast(op, grad_out, self.dtype), self._distances, self.dtype)
+        self._layout = layout(op, self._points, cast(op, grad_out, self.dtype), distances, self.dtype)
 
     def grad_x(self) -> Value:
         """Gradient with respect to the image, of its dtype."""
@@ -188,12 +188,12 @@ class Numbers:
         op = self._op
         numbers = reshape(op, self._points.images(), [-1])
         shape = op.Shape(self._grad_out)
+        single = known_ints(self._channels) == [1]
         dots = []
         for k, distance in enumerate(self._distances):
             pixels = op.GatherElements(numbers, op.Add(self._first, distance), axis=0)
             pixels = named(pixels, f"corner_{k}_pixels")
             products = op.Mul(op.Reshape(pixels, shape, allowzero=1), self._grad_out)
-            single = known_ints(self._channels) == [1]
             dots.append(reshape(op, products if single else op.ReduceSum(products, [1], keepdims=0), [-1]))
         return dots
 
@@ -228,12 +228,8 @@ class Rows:
         self._op, self._points, self._distances, self._rank = op, points, distances, points.rank
         self._zero = constant(op, 0.0, dtype)
         self._first = points.in_batch()
-        self._grad_out = self._rows(grad_out)
-
-    def _rows(self, images: Value) -> Value:
-        op, rank = self._op, self._rank
-        moved = op.Transpose(images, perm=[0, *range(2, rank), 1])
-        return reshape(op, moved, count(op, dims(op, moved, 0, rank - 1)), dims(op, moved, rank - 1, rank))
+        rank, moved = points.rank, channels_last(op, grad_out, points.rank)
+        self._grad_out = reshape(op, moved, count(op, dims(op, moved, 0, rank - 1)), dims(op, moved, rank - 1, rank))
 
     def dots(self) -> list[Value]:
         """For each tap the product of pixel and upstream gradient, summed over the channels: (P,)."""

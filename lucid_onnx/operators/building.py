@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from itertools import count as count_up
 from typing import Any, Protocol, TypeAlias
 
 import onnx
 import onnx_ir as ir
 from onnxscript import GraphBuilder, OpBuilder
 
+from lucid_onnx.operators.naming import Taken
 from lucid_onnx.reference.schema import ArgumentError, DtypeError, float_dtype
 
 Value: TypeAlias = ir.Value
@@ -46,12 +46,9 @@ def named(value: Value, name: str) -> Value:
     graph = None if node is None else node.graph
     if graph is None:
         return value
-    taken: set[str | None] = graph.meta.setdefault(_NAMES, set())
-    if not taken:
-        taken |= {known.name for known in (*graph.inputs, *graph.initializers.values())}
-    numbered = (name if k == 0 else f"{name}_{k}" for k in count_up())
-    value.name = next(candidate for candidate in numbered if candidate not in taken)
-    taken.add(value.name)
+    if _NAMES not in graph.meta:
+        graph.meta[_NAMES] = Taken(known.name for known in (*graph.inputs, *graph.initializers.values()))
+    value.name = graph.meta[_NAMES].fresh(name)
     return value
 
 

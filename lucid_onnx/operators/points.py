@@ -115,7 +115,7 @@ class Points:
         """Pixels of all extended images as rows of all channels, (N*S, C)."""
         op = self._op
         # A margin around rows is copied 3 times as fast as one around planes.
-        moved = op.Transpose(self._x, perm=[0, *range(2, self.rank), 1])
+        moved = channels_last(op, self._x, self.rank)
         return reshape(op, cells.extend(op, moved, self.lengths, *self._how, axis=1), self.all_pixels(), self.channels)
 
     def pixels(self) -> Value:
@@ -139,6 +139,11 @@ class Points:
     def shape(self) -> Value:
         """Spatial shape of a grid."""
         return dims(self._op, self._grid, 1, self.rank - 1)
+
+
+def channels_last(op: Builder, images: Value, rank: int) -> Value:
+    """(N, C, …) as (N, …, C)."""
+    return op.Transpose(images, perm=[0, *range(2, rank), 1])
 
 
 def coordinate_planes(op: Builder, grid: Value, dtype: ir.DataType) -> list[Value]:

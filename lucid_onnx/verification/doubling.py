@@ -10,9 +10,9 @@ import onnx_ir as ir
 from onnx_ir.passes import common as passes
 
 from lucid_onnx.gradient.names import Names
-from lucid_onnx.gradient.reverse import FLOATS
 from lucid_onnx.lowering import lower_ir
 from lucid_onnx.lowering.inference import infer
+from lucid_onnx.lowering.nodes import FLOATS
 
 _DTYPES = ("to", "dtype", "output_datatype")
 """Attributes that say of which dtype a result is."""

@@ -10,8 +10,8 @@ import onnx
 import onnx_ir as ir
 
 from lucid_onnx.files import ModelSource
-from lucid_onnx.gradient.reverse import FLOATS
 from lucid_onnx.lowering.inference import infer
+from lucid_onnx.lowering.nodes import FLOATS
 from lucid_onnx.model_files import read_model
 from lucid_onnx.reference.schema import ArgumentError, Array, LucidError, no_such
 from lucid_onnx.verification.backward import Backward

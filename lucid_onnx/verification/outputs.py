@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from lucid_onnx.conformance.tolerance import image_range
-from lucid_onnx.lowering.nodes import scopes, walk
+from lucid_onnx.lowering.nodes import FLOATS, scopes, walk
 from lucid_onnx.reference.schema import FLOAT_DTYPES, Array
 from lucid_onnx.verification.report import OutputRow
 
@@ -27,7 +27,7 @@ CHOICES = 1e-3
 
 def relative_bound(model: ir.Model) -> float:
     """The row of `ALLOWED` that counts for a typed model."""
-    names = {value.dtype.numpy().name for value in _values(model) if value.dtype in _FLOATS}
+    names = {value.dtype.numpy().name for value in _values(model) if value.dtype in FLOATS}
     return max((ALLOWED[name] for name in names), default=ALLOWED["float32"])
 
 
@@ -85,9 +85,6 @@ def compare(name: str, got: Any, expected: Any, relative: float, choice: bool) -
 
 def _wide(array: Array) -> Array:
     return array.astype(np.float64)
-
-
-_FLOATS = (ir.DataType.DOUBLE, ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 
 def _values(model: ir.Model) -> list[ir.Value]:

@@ -12,7 +12,7 @@ import onnx
 import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 
-from lucid_onnx.gradient.reverse import FLOATS
+from lucid_onnx.lowering.nodes import FLOATS
 from lucid_onnx.model_files import read_model
 from lucid_onnx.reference.schema import FLOAT_DTYPES, Array, UnsupportedError
 from lucid_onnx.verification.doubling import double, free

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from lucid_onnx.gradient.call import Call
 from lucid_onnx.gradient.registry import Gradients, rule
-from lucid_onnx.gradient.reverse import FLOATS
+from lucid_onnx.lowering.nodes import FLOATS
 from lucid_onnx.operators.building import Value, cast, dtype_of
 
 

@@ -10,9 +10,9 @@ import onnx_ir as ir
 from lucid_onnx.gradient.call import Call
 from lucid_onnx.gradient.inline import inline
 from lucid_onnx.gradient.registry import Gradients, rule
-from lucid_onnx.lowering.nodes import Sampling, constant_of, read
+from lucid_onnx.lowering.nodes import Sampling, constant_of, known_dimensions, read
 from lucid_onnx.operators.affine_grid import affine_grid_backward
-from lucid_onnx.operators.building import Drawing, Value, cast, compute_dtype
+from lucid_onnx.operators.building import Drawing, Value, cast, compute_dtype, dtype_of
 from lucid_onnx.operators.finishing import clean, new_model
 from lucid_onnx.operators.grid_sample import grid_sample_backward
 
@@ -26,7 +26,7 @@ def grid_sample(call: Call, g: Value) -> Gradients:
     dtype = compute_dtype(sampling.dtype, sampling.grid_dtype)
     image, grid = cast(call.op, call.x, dtype), cast(call.op, call.input(1), dtype)
     wanted = tuple(call.wants(k) for k in (0, 1))
-    shapes = (_known(g, sampling.rank), sampling.shape, _known(grid, sampling.rank))
+    shapes = (known_dimensions(g, sampling.rank), sampling.shape, known_dimensions(grid, sampling.rank))
     how = (sampling.mode, sampling.padding_mode, sampling.align_corners)
     graph = _grid_sample_grad(dtype, shapes, how, wanted, call.opset)
     found = iter(inline(call.op, graph, [cast(call.op, g, dtype), image, grid]))
@@ -39,7 +39,9 @@ def affine_grid(call: Call, g: Value) -> Gradients:
     sampling, size = read(call.node), call.input(1)
     constant = constant_of(size)
     known = None if constant is None else tuple(int(n) for n in constant.numpy())
-    graph = _affine_grid_grad(_dtype(g), _known(g, sampling.rank), known, sampling, call.opset)
+    graph = _affine_grid_grad(
+        dtype_of(g, "a gradient"), known_dimensions(g, sampling.rank), known, sampling, call.opset
+    )
     return inline(call.op, graph, [g] if known else [g, size])
 
 
@@ -76,15 +78,3 @@ def _builder(name: str, opset: int) -> Drawing:
 def _finished(builder: Drawing, results: Sequence[Value]) -> ir.Graph:
     builder.graph.outputs.extend(results)
     return clean(new_model(builder.graph)).graph
-
-
-def _known(value: Value, rank: int) -> Shape:
-    """Shape of a value of known rank; None where a dimension is symbolic."""
-    if value.shape is None:
-        return (None,) * rank
-    return tuple(dimension if isinstance(dimension, int) else None for dimension in value.shape)
-
-
-def _dtype(value: Value) -> ir.DataType:
-    assert value.dtype is not None
-    return value.dtype

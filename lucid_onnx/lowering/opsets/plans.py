@@ -12,12 +12,13 @@ import onnx_ir as ir
 from onnx import inliner
 from onnx_ir.traversal import RecursiveGraphIterator
 
+from lucid_onnx.lowering.nodes import subgraphs
 from lucid_onnx.lowering.opsets.by_hand import resized_as_before_11, split_by_sizes
 from lucid_onnx.lowering.opsets.changes import changes_between, droppable
 from lucid_onnx.lowering.opsets.converter import LoneNode, Outcome, converted, lone_node
 from lucid_onnx.lowering.opsets.obstacles import Obstacle, StuckError, check_source
 from lucid_onnx.lowering.opsets.schemas import present, signature_of
-from lucid_onnx.lowering.opsets.steps import Names, Scope, Step, name_of, splice, steps_of, subgraphs
+from lucid_onnx.lowering.opsets.steps import Names, Scope, Step, name_of, splice, steps_of
 from lucid_onnx.lowering.opsets.value_types import Types
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import TypeAlias
 
 import onnx_ir as ir
 from onnx_ir.traversal import RecursiveGraphIterator
 
+from lucid_onnx.lowering.nodes import subgraphs
 from lucid_onnx.lowering.opsets.schemas import present
+from lucid_onnx.operators.naming import Taken
 
 Scope: TypeAlias = "ir.Graph | ir.Function"
 """What holds nodes and imports an opset."""
@@ -64,14 +65,6 @@ def slots(node: ir.Node) -> dict[ir.Value, str]:
     return {value: f"x{i}" for i, value in enumerate(dict.fromkeys(v for v in present(node.inputs) if v is not None))}
 
 
-def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH and not attribute.is_ref():
-            yield attribute.as_graph()
-        elif attribute.type == ir.AttributeType.GRAPHS and not attribute.is_ref():
-            yield from attribute.as_graphs()
-
-
 def name_of(node: ir.Node) -> str:
     return node.name or next((value.name for value in node.outputs if value.name), "")
 
@@ -80,7 +73,7 @@ class Names:
     """Names of the values and nodes of a graph, with its subgraphs, or of a function; and new ones."""
 
     def __init__(self, scope: Scope) -> None:
-        self._taken = {value.name for value in scope.inputs}
+        self._taken = Taken(value.name for value in scope.inputs)
         if isinstance(scope, ir.Graph):
             self._taken.update(scope.initializers)
         for node in RecursiveGraphIterator(scope):
@@ -90,14 +83,7 @@ class Names:
 
     def fresh(self, *parts: str) -> str:
         """A name that is not taken, made of `parts`."""
-        base = "_".join(part for part in parts if part)
-        name = base
-        for i in count(1):
-            if name not in self._taken:
-                break
-            name = f"{base}_{i}"
-        self._taken.add(name)
-        return name
+        return self._taken.fresh("_".join(part for part in parts if part))
 
 
 def splice(node: ir.Node, steps: Sequence[Step], names: Names) -> None:
