@@ -46,16 +46,17 @@ def scatter_cells(
     """
     taps = _Taps(rows, distances, weights)
     left = op.Range(0, op.Squeeze(dims(op, rows, 0, 1)), 1)
+    # Compress is told the only axis: onnxruntime is then five times as fast, and OpenVINO knows the rank of the result.
     if kept is not None:
-        left, first = op.Compress(left, kept), op.Compress(first, kept)
+        left, first = op.Compress(left, kept, axis=0), op.Compress(first, kept, axis=0)
     apart: list[tuple[Value, Value]] = []
     for _ in range(depth):
         nobody = op.ConstantOfShape(dims(op, table, 0, 1), value=ir.tensor([0]))
         last = op.ScatterElements(nobody, first, left, axis=0, reduction="max")
         alone = op.Equal(op.GatherElements(last, first, axis=0), left)
-        apart += taps.updates(op, op.Compress(left, alone), op.Compress(first, alone))
+        apart += taps.updates(op, op.Compress(left, alone, axis=0), op.Compress(first, alone, axis=0))
         others = op.Not(alone)
-        left, first = op.Compress(left, others), op.Compress(first, others)
+        left, first = op.Compress(left, others, axis=0), op.Compress(first, others, axis=0)
     rest = [_by_number(op, table, *update) for update in taps.updates(op, left, first)]
     # The sums stand behind all that they add: of the inputs of a node onnxruntime computes first what is listed last,
     # and so adds each before it makes the next. The other way round it holds all of them at once.
