@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "lowering": ("_version", "files", "model_files", "external_data", "operators", "reference.schema"),
     "models": ("operators", "reference.schema"),
     "exporters": ("files", "models", "operators", "reference.schema"),
-    "conformance": ("operators", "reference", "runtime"),
+    "conformance": ("_version", "files", "operators", "reference", "runtime"),
     "feeding": ("files", "images", "reference.schema", "runtime"),
     "demo": ("conformance", "files", "images", "models", "operators", "reference", "runtime"),
     "bench": (

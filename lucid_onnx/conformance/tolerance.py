@@ -98,34 +98,103 @@ def judge(
     >>> judge(np.full(3, 0.3334, np.float32), third, "float32").ok
     False
     """
+    return expectation(compute, dtype, value_range, undecided, exact, limits).judge(got)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """The truth, and how far from it a result may lie.
+
+    Parameters
+    ----------
+    truth : Array
+        What the reference makes of the inputs in float64.
+    own_error : Array
+        The error that the reference itself makes in the working dtype.
+    working : dtype
+        The working dtype.
+    slack : float
+        What is allowed beside a multiple of that error: 4 eps times the range of the values.
+    undecided : Array of bool
+        Values that are left out.
+    exact : bool
+        Whether values are chosen, and not computed.
+    limits : tuple of float
+        Smallest and largest value that one left out may have.
+    """
+
+    truth: Array
+    own_error: Array
+    working: np.dtype[Any]
+    slack: float
+    undecided: Array
+    exact: bool
+    limits: tuple[float, float]
+
+    def compared(self, got: Array) -> Array:
+        """Values whose distance from the truth counts: finite both, and not left out."""
+        return np.isfinite(self.truth) & np.isfinite(got) & ~self.undecided
+
+    def mismatched(self, got: Array) -> Array:
+        """Values that no distance describes: see `Verdict.mismatches`."""
+        with np.errstate(over="ignore"):
+            same = (got == self.truth.astype(self.working)) | (np.isnan(got) & np.isnan(self.truth))
+        finite = np.isfinite(self.truth) & np.isfinite(got)
+        low, high = self.limits
+        astray = (np.isfinite(self.truth) & ~np.isfinite(got)) | (got < low) | (got > high)
+        wrong: Array = ~same & np.where(self.undecided, astray, ~finite | self.exact)
+        return wrong
+
+    def errors(self, got: Array) -> Array:
+        """Distance from the truth; 0 where it does not count."""
+        distance = np.zeros(self.truth.shape)
+        with np.errstate(invalid="ignore"):
+            np.abs(got - self.truth, where=self.compared(got), out=distance)
+        return distance
+
+    def judge(self, got: npt.ArrayLike) -> Verdict:
+        """Compare a result with the truth."""
+        got = np.asarray(got).astype(np.float64)
+        if got.shape != self.truth.shape:
+            raise ArgumentError(f"judge: the result has shape {got.shape}, the reference {self.truth.shape}")
+        compared = self.compared(got)
+        error, own = self.errors(got)[compared], self.own_error[compared]
+        return Verdict(
+            max_error=float(error.max(initial=0)),
+            max_allowed=FACTOR * float(own.max(initial=0)) + self.slack,
+            rms_error=_rms(error),
+            rms_allowed=FACTOR * _rms(own) + self.slack,
+            compared=int(compared.sum()),
+            set_aside=int(self.undecided.sum()),
+            mismatches=int(self.mismatched(got).sum()),
+        )
+
+
+def expectation(
+    compute: Callable[[np.dtype[Any]], Array],
+    dtype: npt.DTypeLike | str,
+    value_range: float | None = None,
+    undecided: Array | None = None,
+    exact: bool = False,
+    limits: tuple[float, float] | None = None,
+) -> Expectation:
+    """What the reference expects of a result. Parameters are those of `judge`.
+
+    Examples
+    --------
+    >>> third = expectation(lambda dtype: np.ones(3, dtype) / dtype.type(3), "float32")
+    >>> third.judge(np.full(3, 1 / 3, np.float32)).ok
+    True
+    """
     working = float_dtype(dtype, "judge", "dtype")
     truth = np.asarray(compute(np.dtype(np.float64)), np.float64)
     eps, own = _own_error(compute, working, truth)
-    got = np.asarray(got).astype(np.float64)
-    if got.shape != truth.shape:
-        raise ArgumentError(f"judge: the result has shape {got.shape}, the reference {truth.shape}")
-    aside = np.zeros(truth.shape, bool) if undecided is None else np.broadcast_to(undecided, truth.shape)
-    with np.errstate(over="ignore"):
-        same = (got == truth.astype(working)) | (np.isnan(got) & np.isnan(truth))
-    finite = np.isfinite(truth) & np.isfinite(got)
-    compared = finite & ~aside
     if value_range is None:
         value_range = float(np.abs(truth[np.isfinite(truth)]).max(initial=0))
     slack = FACTOR * eps * value_range
-    low, high = (-np.inf, np.inf) if limits is None else (limits[0] - slack, limits[1] + slack)
-    astray = (np.isfinite(truth) & ~np.isfinite(got)) | (got < low) | (got > high)
-    with np.errstate(invalid="ignore"):
-        error = np.abs(got - truth, where=compared, out=np.zeros(truth.shape))[compared]
-    own = own[compared]
-    return Verdict(
-        max_error=float(error.max(initial=0)),
-        max_allowed=FACTOR * float(own.max(initial=0)) + slack,
-        rms_error=_rms(error),
-        rms_allowed=FACTOR * _rms(own) + slack,
-        compared=int(compared.sum()),
-        set_aside=int(aside.sum()),
-        mismatches=int((~same & np.where(aside, astray, ~finite | exact)).sum()),
-    )
+    low, high = (-np.inf, np.inf) if limits is None else limits
+    aside = np.zeros(truth.shape, bool) if undecided is None else np.broadcast_to(undecided, truth.shape)
+    return Expectation(truth, own, working, slack, aside, exact, (low - slack, high + slack))
 
 
 def undecided(

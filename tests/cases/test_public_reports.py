@@ -1,7 +1,7 @@
 """Public bug reports: inputs with the right values, in the reference and in graphs, and models to lower."""
 
 import json
-from pathlib import Path
+from importlib.resources import files
 
 import numpy as np
 import onnx
@@ -12,7 +12,7 @@ import lucid_onnx as lo
 from lucid_onnx.lowering import TARGETS
 from lucid_onnx.reference import grid_sample_backward
 
-CASES = json.loads(Path(__file__).with_name("public-reports.json").read_text())
+CASES = json.loads((files("lucid_onnx.conformance") / "public_reports.json").read_text())
 REPORTS, GRAPHS = CASES["values"], CASES["graphs"]
 GRID_SAMPLE = [case for case in REPORTS if case["op"] == "grid_sample"]
 AFFINE_GRID = [case for case in REPORTS if case["op"] == "affine_grid"]

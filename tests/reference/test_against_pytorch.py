@@ -63,7 +63,7 @@ def test_nonfinite_coordinates_land_where_they_do_in_pytorch(cell, dtype):
         grid = cells.grid("nonfinite", shape, cell[3], dtype)
         if dtype == "float64":
             grid[grid == 3e38] = 1.7e308
-        case = Case(x, grid, cells.grad_out(shape, dtype), *how, dtype)
+        case = Case(x, grid, cells.grad_out(shape, dtype), *how)
         y = functional.grid_sample(torch.tensor(x), torch.tensor(grid), *how).numpy()
         verdict = case.judge_y(y)
         assert verdict.ok, (shape, verdict)
@@ -111,12 +111,12 @@ def test_float32_of_the_reference_is_float64_to_rounding(cell, family):
         x, grid = case.x, case.grid
         reach = 1 + np.abs(grid).max() * max(shape[2:])
         eps = np.finfo(np.float32).eps
-        doubtful = case.doubtful | case.doubtful_slope
+        doubtful, kinks = case.sampling.doubtful, case.sampling.kinks
         narrow, wide = (
             (
-                np.where(case.doubtful[:, None], 0, grid_sample_nd(x.astype(t), grid.astype(t), *how)),
+                np.where(doubtful[:, None], 0, grid_sample_nd(x.astype(t), grid.astype(t), *how)),
                 (backward := grid_sample_nd_backward(case.grad_out.astype(t), x.astype(t), grid.astype(t), *how))[0],
-                np.where(doubtful[..., None], 0, backward[1]),
+                np.where(kinks[..., None], 0, backward[1]),
             )
             for t in (np.float32, np.float64)
         )
