@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from lucid_onnx._version import __version__
 
 if TYPE_CHECKING:
+    from lucid_onnx import conformance as conformance
     from lucid_onnx import gradient as gradient
     from lucid_onnx import reference as reference
     from lucid_onnx.exporters import export
@@ -66,6 +67,7 @@ __all__ = [
     "__version__",
     "affine_grid",
     "autocast",
+    "conformance",
     "export",
     "gradient",
     "grid_sample",

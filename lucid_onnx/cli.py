@@ -17,12 +17,14 @@ from lucid_onnx.options import build_parser
 from lucid_onnx.reference.schema import ArgumentError, LucidError, no_such
 
 if TYPE_CHECKING:
+    from lucid_onnx.conformance.case import Case
+    from lucid_onnx.conformance.report import Report
     from lucid_onnx.verification import GradientVerification
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status."""
-    parser = build_parser((demo, models, export, run, lower, gradient, targets, bench))
+    parser = build_parser((demo, models, export, run, lower, gradient, targets, conformance, bench))
     options = parser.parse_args(arguments)
     if options.command is None:
         parser.print_help()
@@ -258,6 +260,111 @@ def targets(options: argparse.Namespace) -> int:
             print(f"  [{number}] {source}")
         print()
     return 0
+
+
+def conformance(options: argparse.Namespace) -> int:
+    """Run the conformance suite on runtimes, and say which of them differs where."""
+    from lucid_onnx.conformance.report import read_json, to_json, write_json
+    from lucid_onnx.conformance.suite import by_id, cases
+    from lucid_onnx.files import check_writable
+
+    for path in (options.junit, options.html, None if options.json == "-" else options.json):
+        if path is not None:
+            check_writable(path)
+    if options.list or options.export is not None:
+        chosen = cases(options.select, options.max_examples)
+        return _export_cases(chosen, options) if options.export is not None else _list_cases(chosen, options)
+    beside = [report for path in options.beside for report in read_json(path)]
+    ran = _run_suites(options)
+    reports = [*ran, *beside]
+    if options.json == "-":
+        print(to_json(reports))
+    elif options.json is not None:
+        write_json(reports, options.json)
+    if options.junit is not None:
+        from lucid_onnx.conformance.junit import write_junit
+
+        write_junit(ran or beside, options.junit)
+    if options.html is not None:
+        from lucid_onnx.conformance.html import write_html
+
+        write_html(reports, options.html, by_id())
+    if options.json != "-":
+        from lucid_onnx.conformance.matrix import terminal_table
+        from lucid_onnx.conformance.text import remarks
+
+        _print_table(*terminal_table(reports, by_id()))
+        print()
+        print("\n".join(remarks(reports)))
+        written = [path for path in (options.json, options.junit, options.html) if path is not None]
+        if written:
+            print(f"\nWrote {' and '.join(written)}.")
+    return int(not all(report.ok for report in ran))
+
+
+def _run_suites(options: argparse.Namespace) -> list[Report]:
+    """Reports of the runtimes that are named, or of onnxruntime if there is nothing else to show."""
+    from functools import partial
+
+    import lucid_onnx as lo
+
+    programs = [] if options.program is None else ["command"]
+    runtimes = (options.runtime or []) + programs or ([] if options.beside else ["onnxruntime"])
+    if len(runtimes) > 1 and (options.provider or options.option):
+        raise ArgumentError("--provider and --option are of one runtime: name one --runtime")
+    if options.lowered is not None:
+        from lucid_onnx.lowering import find_target
+
+        find_target(options.lowered)
+    return [
+        lo.conformance.run(
+            runtime,
+            options.provider,
+            options.select,
+            options=dict(map(_option, options.option)),
+            command=options.program or "",
+            max_examples=options.max_examples,
+            jobs=options.jobs,
+            repeat=options.repeat,
+            time_limit=options.time_limit,
+            transform=None if options.lowered is None else partial(lo.lower, target=options.lowered),
+            known=options.known,
+            progress=_progress(runtime),
+        )
+        for runtime in runtimes
+    ]
+
+
+def _list_cases(chosen: Sequence[Case], options: argparse.Namespace) -> int:
+    """Print ids, seeds and what they probe."""
+    rows = [(case.id, f"{case.seed:016x}", case.probes) for case in chosen]
+    header = ("id", "seed", "probes")
+    if options.json is not None:
+        print(json.dumps([dict(zip(header, row, strict=True)) for row in rows], indent=2))
+    else:
+        _print_table(header, rows)
+    return 0
+
+
+def _export_cases(chosen: Sequence[Case], options: argparse.Namespace) -> int:
+    """Write cases as ONNX backend tests."""
+    from lucid_onnx.conformance.backend_layout import export_cases
+
+    written, left_out = export_cases(_progress("writing")(chosen), options.export)
+    if options.json is not None:
+        print(json.dumps({"folder": options.export, "cases": written, "left_out": left_out}, indent=2))
+    else:
+        why = f" {left_out} have values that float32 cannot decide, and are left out." if left_out else ""
+        print(f"Wrote {written} cases to {options.export}.{why}")
+    return 0
+
+
+def _option(text: str) -> tuple[str, str]:
+    """The two sides of a ``NAME=VALUE``."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise ArgumentError(f"--option takes NAME=VALUE, as in intra_op_num_threads=4; got {text!r}")
+    return name, value
 
 
 def bench(options: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -58,6 +58,23 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     finally:
         if beside is not None:
             beside.unlink(missing_ok=True)
+
+
+class _NotWanted(Exception):  # noqa: N818 - it never gets out
+    """Leaves a file as it is."""
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Raise what `replacing` raises, before the work whose result is to go to `path`.
+
+    Examples
+    --------
+    >>> check_writable("/no/such/folder/report.html")
+    Traceback (most recent call last):
+    lucid_onnx.reference.schema.ArgumentError: cannot write '/no/such/folder/report.html': No such file or directory
+    """
+    with suppress(_NotWanted), replacing(path):
+        raise _NotWanted
 
 
 def _mode_of(target: Path) -> int:

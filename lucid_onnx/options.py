@@ -112,6 +112,56 @@ def build_parser(functions: Sequence[Command]) -> argparse.ArgumentParser:
     command = _command(commands, by_name["targets"], "lucid-onnx targets tensorrt openvino")
     command.add_argument("names", nargs="*", metavar="TARGET", help="names, or a FILE.toml (default: all)")
 
+    example = (
+        "lucid-onnx conformance --runtime onnxruntime --select 'mode == \"nearest\" and rank == 5' --html report.html"
+    )
+    command = _command(commands, by_name["conformance"], example, json_file=True)
+    command.add_argument(
+        "--runtime",
+        action="append",
+        help="onnxruntime, onnx.reference, openvino, torch or tract; may be repeated (default: onnxruntime)",
+    )
+    command.add_argument(
+        "--command",
+        dest="program",
+        metavar="LINE",
+        help="a runtime that is a program: './my-runtime {model} {inputs} {outputs}', with .npz files in and out, or "
+        "{inputs_pb} and {outputs_pb} for folders of protobufs",
+    )
+    command.add_argument(
+        "--provider",
+        action="append",
+        help="execution provider or device, perhaps with options, NAME,key=value; may be repeated, the first first",
+    )
+    command.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="of the session; may be repeated"
+    )
+    command.add_argument(
+        "--select",
+        metavar="EXPR",
+        help="which cases: op, rank, mode, padding_mode, align_corners, dtype, opset, shapes and family compared, or "
+        "parts of ids, joined by and, or, not",
+    )
+    command.add_argument("--max-examples", type=int, metavar="N", help="the most cases to run")
+    command.add_argument("--list", action="store_true", help="show the cases, and run none")
+    command.add_argument("--lowered", metavar="TARGET", help="lower each model for this target first")
+    command.add_argument("--repeat", type=int, default=1, metavar="N", help="run each case N times and compare bytes")
+    command.add_argument("--jobs", type=int, metavar="N", help="child processes (default: one for each processor)")
+    command.add_argument(
+        "--time-limit", type=float, default=60, metavar="S", help="seconds for a case (default: %(default)s)"
+    )
+    command.add_argument("--known", metavar="FILE.toml", help="known divergences of your own runtime")
+    command.add_argument(
+        "--beside",
+        action="append",
+        default=[],
+        metavar="FILE.json",
+        help="show reports that --json wrote beside these, or alone if no runtime is named; may be repeated",
+    )
+    command.add_argument("--junit", metavar="FILE.xml", help="a report for continuous integration")
+    command.add_argument("--html", metavar="FILE.html", help="a page to read")
+    command.add_argument("--export", metavar="DIR", help="write the cases as ONNX backend tests, and run none")
+
     command = _command(commands, by_name["bench"], "lucid-onnx bench --shapes B,2x16x128x128:64x64 --plot bench.png")
     command.add_argument(
         "--shapes",
@@ -127,12 +177,16 @@ def build_parser(functions: Sequence[Command]) -> argparse.ArgumentParser:
     return parser
 
 
-def _command(commands: Any, run: Command, example: str) -> argparse.ArgumentParser:
+def _command(commands: Any, run: Command, example: str, json_file: bool = False) -> argparse.ArgumentParser:
+    """The parser of a command; with `json_file`, JSON may go to a file, too."""
     about = (run.__doc__ or "").strip()
     parser: argparse.ArgumentParser = commands.add_parser(
         run.__name__, help=about, description=about, epilog=f"example: {example}"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    if json_file:
+        parser.add_argument("--json", nargs="?", const="-", metavar="FILE.json", help="write JSON, or print it")
+    else:
+        parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
     return parser
 

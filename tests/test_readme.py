@@ -18,7 +18,7 @@ def test_the_examples_run(tmp_path, monkeypatch):
 
 
 def test_there_is_something_to_run():
-    assert len(BLOCKS) == 5
+    assert len(BLOCKS) == 6
 
 
 @pytest.mark.parametrize("link", re.findall(r"\]\(([^)]+)\)", README.read_text()))

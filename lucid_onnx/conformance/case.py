@@ -124,6 +124,26 @@ class Case:
         return operator_model(self.op, *how, self.opset, shapes=shapes)
 
 
+@dataclass(frozen=True)
+class WrittenCase(Case):
+    """A case whose inputs are written down, and not drawn."""
+
+    @property
+    def seed(self) -> int:
+        """0: nothing is drawn."""
+        return 0
+
+    @property
+    def model_key(self) -> tuple[object, ...]:
+        """Each case has its own model."""
+        return (self.id,)
+
+    @property
+    def data_key(self) -> tuple[object, ...]:
+        """Each case has its own inputs."""
+        return (self.id,)
+
+
 def _cast(array: Array, dtype: np.dtype[Any]) -> Array:
     """Of `dtype`, unless it holds sizes; what float16 is too narrow for becomes its largest number."""
     if array.dtype == np.int64:

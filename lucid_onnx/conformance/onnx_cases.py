@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from lucid_onnx.conformance.case import Case
+from lucid_onnx.conformance.case import WrittenCase
 from lucid_onnx.conformance.judging import decide, expect
 from lucid_onnx.conformance.outcome import PASS
 from lucid_onnx.reference.schema import ONNX_MODES, Array
@@ -25,6 +25,9 @@ INPUTS = {"GridSample": ("X", "grid"), "AffineGrid": ("theta", "size")}
 
 MODULES = {"gridsample": "test_gridsample", "affinegrid": "test_affine_grid"}
 """Modules of `onnx.backend.test.case.node` that hold the cases, and how the names of these begin."""
+
+ONNX_CASES = "onnx-"
+"""How the ids of the cases begin."""
 
 EXPANDED = "_expanded"
 """What follows the name of a case whose model is the operator's function body instead of the operator."""
@@ -36,7 +39,7 @@ REASONS = {
 
 
 @dataclass(frozen=True)
-class OnnxCase(Case):
+class OnnxCase(WrittenCase):
     """A backend case of the ONNX project, with inputs and outputs that are written down there.
 
     Parameters
@@ -60,12 +63,7 @@ class OnnxCase(Case):
     @property
     def id(self) -> str:
         """The name of the case, which never changes."""
-        return f"onnx-{self.name}"
-
-    @property
-    def seed(self) -> int:
-        """0: nothing is drawn."""
-        return 0
+        return f"{ONNX_CASES}{self.name}"
 
     @property
     def probes(self) -> str:
@@ -76,16 +74,6 @@ class OnnxCase(Case):
     def ordinary(self) -> bool:
         """True: ONNX has no case with coordinates that are not finite, or far."""
         return True
-
-    @property
-    def model_key(self) -> tuple[object, ...]:
-        """Each case has its own model."""
-        return (self.id,)
-
-    @property
-    def data_key(self) -> tuple[object, ...]:
-        """Each case has its own inputs."""
-        return (self.id,)
 
     def inputs(self) -> dict[str, Array]:
         """Every input of the operator by name."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid_onnx.conformance.case import Case
+from lucid_onnx.conformance.case import WrittenCase
 from lucid_onnx.reference.schema import Array, float_dtype
 
 FILES = ("public_reports.json", "divergence_rows.json")
@@ -21,7 +21,7 @@ OPS = {"grid_sample": "GridSample", "affine_grid": "AffineGrid"}
 
 
 @dataclass(frozen=True)
-class PinnedCase(Case):
+class PinnedCase(WrittenCase):
     """A case whose inputs are written down.
 
     Parameters
@@ -48,11 +48,6 @@ class PinnedCase(Case):
         return f"report-{self.name}" + ("-backward" if self.op.endswith("Grad") else "")
 
     @property
-    def seed(self) -> int:
-        """0: nothing is drawn."""
-        return 0
-
-    @property
     def probes(self) -> str:
         """What the case probes, in words."""
         return self.note or f"{self.name.replace('-', ' ')} ({self.source})"
@@ -61,16 +56,6 @@ class PinnedCase(Case):
     def ordinary(self) -> bool:
         """False: most are about coordinates that are not finite, or far."""
         return False
-
-    @property
-    def model_key(self) -> tuple[object, ...]:
-        """Each case has its own model."""
-        return (self.id,)
-
-    @property
-    def data_key(self) -> tuple[object, ...]:
-        """Each case has its own inputs."""
-        return (self.id,)
 
     def inputs(self) -> dict[str, Array]:
         """Every input of the operator by name."""

@@ -11,6 +11,9 @@ from lucid_onnx.conformance.tolerance import Expectation, as_computed, expectati
 from lucid_onnx.reference import grid_sample_nd, grid_sample_nd_backward
 from lucid_onnx.reference.schema import Array
 
+CUBIC_GAIN = 1.375
+"""The most that the absolute values of the four cubic weights sum to: half-way between two pixels."""
+
 
 class Sampling:
     """A call of grid_sample on given arrays.
@@ -62,7 +65,8 @@ class Sampling:
         """Of the result."""
         mode, padding_mode, _ = self._how
         limits = None if mode == "bicubic" else _limits(self.x, padding_mode)
-        scale = image_range(self.x)
+        # A sum is rounded to what goes into it, which cubic weights of both signs make larger than what comes of it.
+        scale = image_range(self.x) * (CUBIC_GAIN ** (self.x.ndim - 2) if mode == "bicubic" else 1)
         return expectation(self._forward, self.x.dtype, scale, self.doubtful[:, None], mode == "nearest", limits)
 
     def gradients(self) -> tuple[Expectation, Expectation]:
