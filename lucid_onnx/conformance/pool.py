@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import queue
-import re
 import signal
 import subprocess
 import sys
@@ -20,6 +19,9 @@ from lucid_onnx.conformance.case import Case
 from lucid_onnx.conformance.outcome import CRASHED, TIMED_OUT, Outcome
 from lucid_onnx.conformance.worker import Job
 from lucid_onnx.reference.schema import LucidError, RunError
+
+MOST_WORDS = 300
+"""Characters of what a process said that are kept."""
 
 START_LIMIT = 120.0
 """Seconds that a runtime may take to be imported."""
@@ -153,18 +155,20 @@ class Worker:
 
 
 def last_words(printed: str) -> str:
-    r"""What a process said before it ended, in a line; of a panic in Rust the cause, and not the stack.
+    r"""What a process said before it ended, in a line; of a panic in Rust the cause, and not where it was, nor the stack.
 
     Examples
     --------
-    >>> last_words("loading\nthread 'main' panicked at a.rs:3:\nno such axis\n  0: 0xabc - main\naborting.\n")
-    "thread 'main' panicked at a.rs:3: no such axis aborting."
+    >>> last_words("loading\nthread 'main' (7) panicked at a.rs:3:\nno such axis\n  0: 0xabc - main\naborting.\n")
+    'panicked: no such axis'
+    >>> last_words("loading\nout of memory\n")
+    'loading out of memory'
     """
-    lines = [
-        line.strip() for line in printed.splitlines() if not re.match(r"\s*(\d+: |at |note: |stack backtrace|$)", line)
-    ]
-    cause = next((number for number, line in enumerate(lines) if "panicked at" in line), max(len(lines) - 3, 0))
-    return " ".join(lines[cause : cause + 3])[:300]
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    panic = next((number for number, line in enumerate(lines) if "panicked at" in line), None)
+    if panic is not None and panic + 1 < len(lines):
+        return f"panicked: {lines[panic + 1]}"[:MOST_WORDS]
+    return " ".join(lines[-3:])[:MOST_WORDS]
 
 
 class Pool:

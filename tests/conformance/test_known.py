@@ -1,6 +1,7 @@
 """Known divergences: the file, and that the suite finds every one of them and no others."""
 
 import importlib.util
+from pathlib import Path
 
 import onnx
 import onnxruntime
@@ -9,8 +10,10 @@ from packaging.specifiers import SpecifierSet
 
 from lucid_onnx.conformance import cases, run
 from lucid_onnx.conformance.known import known_to, read_divergences
+from lucid_onnx.conformance.report import read_json
 from lucid_onnx.conformance.runtimes import RUNTIMES
 from lucid_onnx.conformance.select import selector
+from lucid_onnx.conformance.suite import by_id
 from lucid_onnx.reference.schema import ArgumentError
 
 ENTRIES = read_divergences()
@@ -154,3 +157,21 @@ def test_a_file_that_does_not_fit_is_an_error_that_names_it(tmp_path, change, wo
     with pytest.raises(ArgumentError, match=words) as error:
         read_divergences(path)
     assert "known.toml" in str(error.value)
+
+
+DOCS = Path(__file__).parents[2] / "docs" / "conformance"
+
+
+@pytest.mark.parametrize("runtime", NAMED)
+def test_the_report_in_the_documents_is_of_this_suite_and_explained(runtime):
+    (report,) = read_json(DOCS / f"{runtime}.json")
+    assert report.version in SpecifierSet(f"=={MEASURED[runtime]}")
+    assert [outcome.id for outcome in report.cases] == [case.id for case in cases()]
+    known = known_to(report.runtime, report.version, report.provider)
+    for outcome in report.cases:
+        divergence = known.find(by_id()[outcome.id])
+        assert outcome.passed == (outcome.expected == "pass")
+        assert outcome.passed or (divergence.verdict, divergence.reason) == (outcome.verdict, outcome.reason), (
+            outcome.id
+        )
+    assert f"| {len(report.cases):,} | {report.counts['pass']:,} |" in (DOCS / "README.md").read_text()
