@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from lucid_onnx.conformance.case import Case
 from lucid_onnx.conformance.draws import seed_of
@@ -75,9 +76,10 @@ def cases(select: str | None = None, max_examples: int | None = None) -> list[Ca
     return [case for case in chosen if case in kept]
 
 
+@functools.cache
 def by_id() -> Mapping[str, Case]:
     """Every case by its id."""
-    return {case.id: case for case in _all()}
+    return MappingProxyType({case.id: case for case in _all()})
 
 
 @functools.cache
