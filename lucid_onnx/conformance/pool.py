@@ -155,7 +155,7 @@ class Worker:
 
 
 def last_words(printed: str) -> str:
-    r"""What a process said before it ended, in a line; of a panic in Rust the cause, and not where it was, nor the stack.
+    r"""What a process said before it ended, in a line; of a panic in Rust the cause, without the stack.
 
     Examples
     --------
