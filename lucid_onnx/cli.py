@@ -307,6 +307,7 @@ def _run_suites(options: argparse.Namespace) -> list[Report]:
     from functools import partial
 
     import lucid_onnx as lo
+    from lucid_onnx.conformance.running import options_of
 
     programs = [] if options.program is None else ["command"]
     runtimes = (options.runtime or []) + programs or ([] if options.beside else ["onnxruntime"])
@@ -321,7 +322,7 @@ def _run_suites(options: argparse.Namespace) -> list[Report]:
             runtime,
             options.provider,
             options.select,
-            options=dict(map(_option, options.option)),
+            options=options_of(options.option),
             command=options.program or "",
             max_examples=options.max_examples,
             jobs=options.jobs,
@@ -357,14 +358,6 @@ def _export_cases(chosen: Sequence[Case], options: argparse.Namespace) -> int:
         why = f" {left_out} have values that float32 cannot decide, and are left out." if left_out else ""
         print(f"Wrote {written} cases to {options.export}.{why}")
     return 0
-
-
-def _option(text: str) -> tuple[str, str]:
-    """The two sides of a ``NAME=VALUE``."""
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise ArgumentError(f"--option takes NAME=VALUE, as in intra_op_num_threads=4; got {text!r}")
-    return name, value
 
 
 def bench(options: argparse.Namespace) -> int:

@@ -119,7 +119,7 @@ BAD = {
     ("--export", "/dev/null/cases"): "/dev/null/cases",
     ("--beside", "/no/such/report.json"): "cannot read",
     ("--known", "/no/such/known.toml"): "cannot read",
-    ("--option", "threads"): "--option takes NAME=VALUE",
+    ("--option", "threads"): "an option is written NAME=VALUE",
     ("--option", "no_such_option=1"): "no_such_option",
     ("--lowered", "no-such-target"): "no-such-target",
     ("--command", "no-such-program-of-mine {model} {outputs}"): "no-such-program-of-mine",
@@ -174,7 +174,7 @@ def test_the_plugin_fails_what_is_not_known(tmp_path):
     program = f"{sys.executable} -c 'import sys; sys.exit(\"not today\")' {{model}} {{outputs}}"
     run = pytest_of("--lucid-command", program, "--lucid-select", FEW + " and ties", "--lucid-known", str(known))
     assert run.returncode == 1
-    assert "refused: not today (points half-way between two pixels" in run.stdout
+    assert "refused: status 1: not today (points half-way between two pixels" in run.stdout
 
 
 def test_the_plugin_says_in_a_line_what_is_wrong_with_its_use():

@@ -16,6 +16,7 @@ from packaging.version import InvalidVersion, Version
 from lucid_onnx.conformance.case import Case
 from lucid_onnx.conformance.outcome import PASS, VERDICTS
 from lucid_onnx.conformance.select import selector
+from lucid_onnx.conformance.suite import cases
 from lucid_onnx.files import check_readable
 from lucid_onnx.reference.schema import ArgumentError
 
@@ -105,7 +106,12 @@ def read_divergences(path: str | os.PathLike[str] | None = None) -> list[Diverge
         raise ArgumentError(f"{name}: {error}") from None
     if not isinstance(entries, list):
         raise ArgumentError(f"{name}: divergences are tables, each under [[divergence]]")
-    return [_checked(entry, f"{name}, divergence {number}") for number, entry in enumerate(entries, start=1)]
+    found = [_checked(entry, f"{name}, divergence {number}") for number, entry in enumerate(entries, start=1)]
+    if path is not None:
+        # What cannot be compared shows when it is, so it is tried before hours of running rather than after.
+        for entry in found:
+            any(map(selector(entry.select), cases()))
+    return found
 
 
 def _checked(entry: Any, where: str) -> Divergence:

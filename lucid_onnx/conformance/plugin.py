@@ -13,9 +13,11 @@ import pytest
 
 if TYPE_CHECKING:
     from lucid_onnx.conformance.case import Case
+    from lucid_onnx.conformance.known import Divergence
     from lucid_onnx.conformance.pool import Worker
 
 _WORKER = pytest.StashKey["Worker"]()
+_CASES = pytest.StashKey["list[tuple[Case, Divergence | None]]"]()
 
 _NO_RUNTIME = "name a runtime to run the conformance suite on: --lucid-runtime onnxruntime"
 
@@ -36,35 +38,44 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--lucid-known", metavar="FILE.toml", help="known divergences of your own runtime")
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test for each case, marked where a divergence is known."""
-    if "lucid_case" not in metafunc.fixturenames:
-        return
-    option = metafunc.config.getoption
+def pytest_configure(config: pytest.Config) -> None:
+    """Start the runtime, if one is named, and choose the cases, so that wrong use is told in a line."""
+    option = config.getoption
     if option("--lucid-runtime") is None and option("--lucid-command") is None:
-        metafunc.parametrize("lucid_case", [pytest.param(None, marks=pytest.mark.skip(reason=_NO_RUNTIME))])
         return
     from lucid_onnx.conformance.known import known_to
     from lucid_onnx.conformance.suite import cases
     from lucid_onnx.reference.schema import LucidError
 
     try:
-        worker = _worker(metafunc.config)
+        chosen = cases(option("--lucid-select"), option("--lucid-max-examples"))
+        worker = config.stash[_WORKER] = _start(config)
         known = known_to(worker.runtime, worker.version, worker.provider, option("--lucid-known"))
-        parameters = []
-        for case in cases(option("--lucid-select"), option("--lucid-max-examples")):
-            divergence = known.find(case)
-            marks = [] if divergence is None else [pytest.mark.xfail(reason=divergence.reason, strict=False)]
-            parameters.append(pytest.param(case, id=case.id, marks=marks))
     except LucidError as error:
         raise pytest.UsageError(str(error)) from None
+    config.stash[_CASES] = [(case, known.find(case)) for case in chosen]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test for each case, marked where a divergence is known."""
+    if "lucid_case" not in metafunc.fixturenames:
+        return
+    chosen = metafunc.config.stash.get(_CASES, None)
+    if chosen is None:
+        parameters = [pytest.param(None, marks=pytest.mark.skip(reason=_NO_RUNTIME))]
+    else:
+        parameters = [pytest.param(case, id=case.id, marks=_marks(divergence)) for case, divergence in chosen]
     metafunc.parametrize("lucid_case", parameters)
+
+
+def _marks(divergence: Divergence | None) -> list[pytest.MarkDecorator]:
+    return [] if divergence is None else [pytest.mark.xfail(reason=divergence.reason, strict=False)]
 
 
 @pytest.fixture
 def lucid_worker(request: pytest.FixtureRequest) -> Worker:
     """The child process with the runtime in it."""
-    return _worker(request.config)
+    return request.config.stash[_WORKER]
 
 
 @pytest.fixture
@@ -81,18 +92,16 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         worker.close()
 
 
-def _worker(config: pytest.Config) -> Worker:
+def _start(config: pytest.Config) -> Worker:
     """The one child process of this run."""
-    if _WORKER not in config.stash:
-        from lucid_onnx.conformance.pool import Worker
-        from lucid_onnx.conformance.running import job_for
+    from lucid_onnx.conformance.pool import Worker
+    from lucid_onnx.conformance.running import job_for, options_of
 
-        job = job_for(
-            config.getoption("--lucid-runtime") or "command",
-            config.getoption("--lucid-provider"),
-            options=dict(text.partition("=")[::2] for text in config.getoption("--lucid-option") or []),
-            command=config.getoption("--lucid-command") or "",
-            repeat=config.getoption("--lucid-repeat"),
-        )
-        config.stash[_WORKER] = Worker(job, config.getoption("--lucid-time-limit"))
-    return config.stash[_WORKER]
+    job = job_for(
+        config.getoption("--lucid-runtime") or "command",
+        config.getoption("--lucid-provider"),
+        options=options_of(config.getoption("--lucid-option") or []),
+        command=config.getoption("--lucid-command") or "",
+        repeat=config.getoption("--lucid-repeat"),
+    )
+    return Worker(job, config.getoption("--lucid-time-limit"))

@@ -17,11 +17,9 @@ from typing import IO, Any
 
 from lucid_onnx.conformance.case import Case
 from lucid_onnx.conformance.outcome import CRASHED, TIMED_OUT, Outcome
+from lucid_onnx.conformance.runtimes.checks import MOST_WORDS, killed_by
 from lucid_onnx.conformance.worker import Job
 from lucid_onnx.reference.schema import LucidError, RunError
-
-MOST_WORDS = 300
-"""Characters of what a process said that are kept."""
 
 START_LIMIT = 120.0
 """Seconds that a runtime may take to be imported."""
@@ -147,10 +145,7 @@ class Worker:
         self._words.seek(0)
         last = last_words(self._words.read()[-20000:].decode(errors="replace"))
         self.close()
-        if status is not None and status < 0:
-            ended = f"was killed by {signal.Signals(-status).name}"
-        else:
-            ended = f"ended with status {status}"
+        ended = killed_by(-status) if status is not None and status < 0 else f"ended with status {status}"
         return f"{ended}: {last}" if last else ended
 
 

@@ -129,6 +129,23 @@ def job_for(
     return Job(runtime, setting, _checked(transform), repeat)
 
 
+def options_of(texts: Sequence[str]) -> dict[str, str]:
+    """Options of a session that are written NAME=VALUE.
+
+    Examples
+    --------
+    >>> options_of(["intra_op_num_threads=4"])
+    {'intra_op_num_threads': '4'}
+    """
+    options = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise ArgumentError(f"an option is written NAME=VALUE, as in intra_op_num_threads=4; got {text!r}")
+        options[name] = value
+    return options
+
+
 def _tasks(chosen: Sequence[Case]) -> list[list[Case]]:
     """Cases that share models or what is expected, together; in each, those of one model one after the other."""
     return [list(group) for _, group in itertools.groupby(chosen, key=lambda case: case.task_key)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from lucid_onnx.conformance.characters import without_controls
 from lucid_onnx.conformance.onnx_cases import ONNX_CASES, agreement
 from lucid_onnx.conformance.outcome import Outcome
 from lucid_onnx.conformance.report import Report
@@ -38,6 +39,6 @@ def _each(what: str, outcomes: Sequence[Outcome]) -> Iterator[str]:
         yield f"  {len(outcomes)} {what}:"
     for outcome in outcomes[:MOST]:
         words = outcome.reason if outcome.passed else str(outcome.worst) if outcome.worst else outcome.words
-        yield f"    {outcome.verdict}: {outcome.id}: {' '.join(words.split())[:300]}"
+        yield f"    {outcome.verdict}: {outcome.id}: {without_controls(' '.join(words.split()))[:300]}"
     if len(outcomes) > MOST:
         yield f"    and {len(outcomes) - MOST} more, which --json, --junit and --html list"

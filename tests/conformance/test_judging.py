@@ -134,3 +134,17 @@ def test_an_outcome_comes_back_from_its_dictionary():
     outcome = Outcome("a", WRONG_VALUE, 0.5, "words", worst, 3, WRONG_VALUE, "because")
     assert repr(Outcome.from_dict(outcome.as_dict())) == repr(outcome)
     assert Outcome.from_dict(Outcome("b", PASS).as_dict()) == Outcome("b", PASS)
+
+
+@pytest.mark.parametrize("op", ["GridSample", "GridSampleGrad", "AffineGrid", "AffineGridGrad"])
+def test_zeros_pass_only_where_zero_is_right(op):
+    for case in cases(f"op == {op!r} and (opset == 20 or op == 'AffineGrid')")[::7]:
+        expected = expected_of(case)
+        zeros = [np.zeros(one.truth.shape, one.dtype) for one in expected]
+        if decide(expected, zeros)[0] == PASS:
+            assert all((np.abs(one.truth) <= one.bound).all() for one in expected), case.id
+
+
+def test_no_gradient_of_an_image_is_left_open():
+    for case in cases("op == 'GridSampleGrad'")[::5]:
+        assert not expected_of(case)[0].undecided.any(), case.id

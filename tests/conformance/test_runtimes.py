@@ -5,6 +5,7 @@ import os
 import shlex
 import sys
 import tempfile
+import time
 import warnings
 from contextlib import suppress
 from dataclasses import replace
@@ -420,7 +421,7 @@ def test_a_program_that_fails_refuses_in_its_words(program, lines, arguments, wo
 
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGABRT"])
 def test_a_program_that_is_killed_has_crashed(program, name):
-    with pytest.raises(Crashed, match=f"^killed by {name}$"):
+    with pytest.raises(Crashed, match=f"^was killed by {name}$"):
         answers(program(f"os.kill(os.getpid(), signal.{name})"))
 
 
@@ -453,3 +454,20 @@ def test_bfloat16_is_read_back_only_where_the_model_says_so(program):
     (a, _) = answers(program("np.savez(sys.argv[3], A=np.zeros(2, 'V2'), B=1)"), "float16")
     assert a.dtype == "V2"
     assert copying("float16")[0].graph.output[0].type.tensor_type.elem_type == TensorProto.FLOAT16
+
+
+def test_what_a_program_says_is_kept_short_and_its_children_are_not_waited_for(tmp_path):
+    program = tmp_path / "noisy.py"
+    program.write_text(
+        "import subprocess, sys\n"
+        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(20)'])\n"
+        "sys.stderr.write('x' * 10**7)\n"
+        "sys.exit(3)\n"
+    )
+    command = Setting(command=f"{sys.executable} {program} {{model}} {{outputs}}")
+    case = Case("GridSample", 4, "nearest", "zeros", False, "float32", 20, "symbolic", "inside")
+    started = time.perf_counter()
+    with pytest.raises(Refused) as refused:
+        open_runtime("command", command).load(case.model(), case)(case.inputs())
+    assert len(str(refused.value)) <= 300
+    assert time.perf_counter() - started < 15

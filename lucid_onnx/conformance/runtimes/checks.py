@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -91,7 +92,7 @@ def refusing(words: Callable[[Exception], str]) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # runtimes' exceptions share no narrower base
-        raise Refused(_shortened(words(error))) from error
+        raise Refused(shortened(words(error))) from error
 
 
 def first_line(error: object) -> str:
@@ -106,13 +107,27 @@ def first_line(error: object) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def _shortened(words: str) -> str:
+def shortened(words: str) -> str:
     r"""Words with single spaces between them, cut where they get too long.
 
     Examples
     --------
-    >>> _shortened("one\n  two"), len(_shortened("long " * 1000))
+    >>> shortened("one\n  two"), len(shortened("long " * 1000))
     ('one two', 300)
     """
     words = " ".join(words.split())
     return words if len(words) <= MOST_WORDS else f"{words[: MOST_WORDS - 1]}…"
+
+
+def killed_by(number: int) -> str:
+    """That a process was killed by a signal, by its name if it has one.
+
+    Examples
+    --------
+    >>> killed_by(11), killed_by(40)
+    ('was killed by SIGSEGV', 'was killed by signal 40')
+    """
+    try:
+        return f"was killed by {signal.Signals(number).name}"
+    except ValueError:
+        return f"was killed by signal {number}"

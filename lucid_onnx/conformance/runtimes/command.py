@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import tempfile
 import zipfile
@@ -20,7 +20,7 @@ from onnx import TensorProto, numpy_helper
 
 from lucid_onnx.conformance.case import Case
 from lucid_onnx.conformance.runtimes.base import Crashed, Refused, Run, Setting
-from lucid_onnx.conformance.runtimes.checks import check_setting, first_line, refusing
+from lucid_onnx.conformance.runtimes.checks import check_setting, first_line, killed_by, refusing, shortened
 from lucid_onnx.reference.schema import ArgumentError, Array, UnsupportedError
 from lucid_onnx.runtime import BFLOAT16
 
@@ -37,6 +37,9 @@ DAMAGE = (OSError, ValueError, TypeError, EOFError, NotImplementedError, zipfile
 """What NumPy raises where a file is no .npz of arrays, or a part of one."""
 
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+
+TAIL = 2000
+"""Bytes of what a program says on standard error that are read, from the end."""
 
 EXAMPLE = "./my-runtime {model} {inputs} {outputs}"
 
@@ -112,14 +115,16 @@ class Command:
     def _call(self, places: Mapping[str, Path]) -> None:
         """Run the program."""
         words = [PLACEHOLDER.sub(lambda found: str(places[found[1]]), word) for word in self._line]
-        with refusing(first_line):
-            # The standard streams of this process are those of the suite.
-            ended = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        # The standard streams of this process are those of the suite. A file is not waited for, as a pipe is, where the
+        # program leaves a child that holds it, and may be long.
+        with tempfile.TemporaryFile() as said, refusing(first_line):
+            ended = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, check=False)
+            said.seek(max(said.seek(0, os.SEEK_END) - TAIL, 0))
+            lines = said.read().decode(errors="replace").strip().splitlines()
         if ended.returncode < 0:
-            raise Crashed(f"killed by {signal.Signals(-ended.returncode).name}")
+            raise Crashed(killed_by(-ended.returncode))
         if ended.returncode > 0:
-            said = ended.stderr.decode(errors="replace").strip().splitlines()
-            raise Refused(": ".join([f"status {ended.returncode}", *said[-1:]]))
+            raise Refused(shortened(": ".join([f"status {ended.returncode}", *lines[-1:]])))
 
 
 def _split(command: str) -> list[str]:
