@@ -3,7 +3,7 @@
 Examples
 --------
 >>> from lucid_onnx import conformance
->>> conformance.cases("AffineGrid and nan")[0].probes
+>>> conformance.cases("nearest and nan")[0].probes
 'NaN'
 """
 

@@ -88,9 +88,9 @@ def run(
 
     Examples
     --------
-    >>> report = run(select='GridSample and mode == "nearest" and opset == 16 and family == "ties"', jobs=1)
+    >>> report = run(select='nearest and ties and opset == 16 and float32 and symbolic', jobs=1)
     >>> report.runtime, report.ok, report.counts["wrong value"]
-    ('onnxruntime', True, 2)
+    ('onnxruntime', True, 1)
     """
     if jobs is not None and jobs < 1:
         raise ArgumentError(f"conformance: jobs must be 1 or more; got {jobs}")
