@@ -22,7 +22,7 @@ from lucid_onnx.conformance.judging import Expected, decide, expect
 from lucid_onnx.conformance.outcome import CRASHED, NONDETERMINISTIC, REFUSED, WRONG_PLACEMENT, Outcome
 from lucid_onnx.conformance.runtimes import open_runtime
 from lucid_onnx.conformance.runtimes.base import Crashed, Misplaced, Refused, Run, Runtime, Setting
-from lucid_onnx.reference.schema import Array, LucidError
+from lucid_onnx.reference.schema import Array, LucidError, UnsupportedError
 
 Transform = Callable[[onnx.ModelProto], Any]
 """Takes a model and returns another, alone or first in a tuple."""
@@ -46,6 +46,10 @@ def main() -> None:
     job: Job = pickle.load(questions)
     try:
         runtime = open_runtime(job.runtime, job.setting)
+        if job.transform is not None and not runtime.runs_models:
+            raise UnsupportedError(
+                f"conformance: {runtime.name} has the operators and runs no model that could be rewritten"
+            )
     except Exception as error:
         _send(answers, error if isinstance(error, LucidError) else RuntimeError(f"{type(error).__name__}: {error}"))
         return

@@ -145,6 +145,12 @@ def test_a_transform_that_no_other_process_can_import_is_an_error():
             run(select=FEW, transform=transform)
 
 
+def test_there_is_nothing_to_rewrite_for_a_runtime_without_models():
+    pytest.importorskip("torch", reason="PyTorch is the runtime without models")
+    with pytest.raises(lo.UnsupportedError, match="torch has the operators and runs no model"):
+        run("torch", select=FEW, transform=negate)
+
+
 def test_the_name_of_a_transform():
     assert name_of(functools.partial(lo.lower, "x", target="tensorrt")) == "lower('x', target='tensorrt')"
     assert name_of(np.negative) == "negative"

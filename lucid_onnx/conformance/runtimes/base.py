@@ -58,11 +58,14 @@ class Runtime(Protocol):
         As a report has them.
     provider : str
         The execution provider or device that runs the nodes.
+    runs_models : bool
+        False for one that has the operators themselves, so that there is no model to rewrite.
     """
 
     name: str
     version: str
     provider: str
+    runs_models: bool
 
     def load(self, model: onnx.ModelProto, case: Case) -> Run:
         """A model, ready to run.

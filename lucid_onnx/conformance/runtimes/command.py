@@ -72,6 +72,7 @@ class Command:
     that takes too long.
     """
 
+    runs_models = True
     version = ""
     provider = ""
 

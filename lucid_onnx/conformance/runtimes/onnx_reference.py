@@ -29,6 +29,7 @@ class OnnxReference:
     """
 
     name = "onnx.reference"
+    runs_models = True
     version = onnx.__version__
     provider = ""
 

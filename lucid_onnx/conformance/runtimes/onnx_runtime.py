@@ -58,6 +58,7 @@ class OnnxRuntime:
     """
 
     name = "onnxruntime"
+    runs_models = True
     version = ort.__version__
 
     def __init__(self, setting: Setting) -> None:

@@ -37,6 +37,7 @@ class OpenVino:
     """
 
     name = "openvino"
+    runs_models = True
 
     def __init__(self, setting: Setting) -> None:
         check_setting(self.name, setting, providers=1, options=True)

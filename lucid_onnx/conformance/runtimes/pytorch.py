@@ -30,6 +30,7 @@ class PyTorch:
     """
 
     name = "torch"
+    runs_models = False
 
     def __init__(self, setting: Setting) -> None:
         check_setting(self.name, setting, providers=1)

@@ -40,6 +40,7 @@ class Tract:
     """
 
     name = "tract"
+    runs_models = True
     provider = ""
 
     def __init__(self, setting: Setting) -> None:
