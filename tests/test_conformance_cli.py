@@ -145,9 +145,19 @@ def test_bad_use_is_one_line_and_status_2(arguments, capsys):
     assert BAD[arguments] in line
 
 
-@pytest.mark.skipif(
-    "CUDAExecutionProvider" in onnxruntime.get_available_providers(), reason="this onnxruntime has a CUDA provider"
-)
+HAS_CUDA = "CUDAExecutionProvider" in onnxruntime.get_available_providers()
+
+
+@pytest.mark.skipif(not HAS_CUDA, reason="this onnxruntime has no CUDA provider")
+def test_a_gpu_runs_the_same_cases(capsys):
+    select = 'op == "GridSample" and opset == 16 and float32 and mode == "linear" and family in ("inside", "outside")'
+    main(["conformance", "--provider", "CUDAExecutionProvider", "--select", select, "--json"])
+    content = json.loads(capsys.readouterr().out)
+    assert content["provider"] == "CUDAExecutionProvider"
+    assert content["counts"] == {"pass": len(cases(select))}
+
+
+@pytest.mark.skipif(HAS_CUDA, reason="this onnxruntime has a CUDA provider")
 def test_a_gpu_that_is_not_there_is_status_2(capsys):
     assert main(["conformance", "--provider", "CUDAExecutionProvider"]) == 2
     assert "CUDAExecutionProvider" in capsys.readouterr().err
